@@ -1,0 +1,18 @@
+# Every dependency, declared once. The names are those of Debian 12; scripts/bootstrap.sh installs them.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Protobuf REQUIRED)  # before gRPC, whose config expects it
+find_package(gRPC CONFIG REQUIRED)
+find_package(Boost REQUIRED)
+find_package(RocksDB CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(GTest CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(benchmark CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -1,0 +1,381 @@
+// The kinds of field an ObjectReader knows. Every rule about a single value of a body is here.
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "http/http_limits.h"
+#include "http/object_reader.h"
+
+namespace conductor::http {
+
+namespace {
+
+using Kind = BodyEvent::Kind;
+
+// "token_ids[3]: expected a 32-bit integer, got text".
+bool WrongType(Error* error, const std::string& field, std::string_view expected, Kind got,
+               long long index = -1) {
+  std::string where = field;
+  if (index >= 0) where += "[" + std::to_string(index) + "]";
+  return Refuse(error, "invalid_type", field,
+                where + ": expected " + std::string(expected) + ", got " +
+                    std::string(Describe(got)),
+                index);
+}
+
+bool OutOfRange(Error* error, const std::string& field, std::string_view expected,
+                long long index = -1) {
+  std::string where = field;
+  if (index >= 0) where += "[" + std::to_string(index) + "]";
+  return Refuse(error, "out_of_range", field,
+                where + ": expected " + std::string(expected) + ", got one outside that range",
+                index);
+}
+
+// A sink of one field, which knows the field's name.
+class FieldSink : public BodySink {
+ public:
+  explicit FieldSink(std::string_view field) : field_(field) {}
+
+ protected:
+  const std::string field_;
+};
+
+class TextSink final : public FieldSink {
+ public:
+  TextSink(std::string_view field, std::optional<std::string>* out)
+      : FieldSink(field), out_(out) {}
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    if (event.kind != Kind::kText) return WrongType(error, field_, "text", event.kind);
+    *out_ = std::string(event.text);
+    return true;
+  }
+
+ private:
+  std::optional<std::string>* out_;
+};
+
+bool TakeInt64(const BodyEvent& event, const std::string& field, std::int64_t* out, Error* error) {
+  const bool integer = event.kind == Kind::kInteger || event.kind == Kind::kHuge;
+  if (!integer) return WrongType(error, field, "an integer", event.kind);
+  const bool fits = event.kind == Kind::kInteger &&
+                    (event.negative || event.bits <= std::numeric_limits<std::int64_t>::max());
+  if (!fits) return OutOfRange(error, field, "a signed 64-bit integer");
+  *out = static_cast<std::int64_t>(event.bits);
+  return true;
+}
+
+class IntegerSink final : public FieldSink {
+ public:
+  IntegerSink(std::string_view field, std::optional<std::int64_t>* out)
+      : FieldSink(field), out_(out) {}
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    return TakeInt64(event, field_, &out_->emplace(), error);
+  }
+
+ private:
+  std::optional<std::int64_t>* out_;
+};
+
+class BoolSink final : public FieldSink {
+ public:
+  BoolSink(std::string_view field, bool* out) : FieldSink(field), out_(out) {}
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    if (event.kind != Kind::kBool) return WrongType(error, field_, "a bool", event.kind);
+    *out_ = event.boolean;
+    return true;
+  }
+
+ private:
+  bool* out_;
+};
+
+class IgnoredSink final : public BodySink {
+ public:
+  bool OnEvent(const BodyEvent&, Error*) override { return true; }
+};
+
+// Shared by the arrays of numbers: the frame around the elements, the bytes form, the limit.
+template <typename Number>
+class NumbersSink : public FieldSink {
+ public:
+  NumbersSink(std::string_view field, std::size_t count_max, std::vector<Number>* out)
+      : FieldSink(field), count_max_(count_max), out_(out) {}
+
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    if (open_) {
+      if (event.kind == Kind::kArrayEnd) return true;
+      if (out_->size() >= count_max_) return TooMany(error);
+      const auto index = static_cast<long long>(out_->size());
+      return OnElement(event, index, error);
+    }
+    if (event.kind == Kind::kBytes) return TakeBytes(event.text, error);
+    if (event.kind != Kind::kArrayStart) {
+      return Refuse(error, "not_array", field_,
+                    field_ + ": expected an array, got " + std::string(Describe(event.kind)));
+    }
+    open_ = true;
+    if (event.bits > count_max_) return TooMany(error);
+    out_->reserve(event.bits);
+    return true;
+  }
+
+ protected:
+  virtual bool OnElement(const BodyEvent& event, long long index, Error* error) = 0;
+  void Put(Number number) { out_->push_back(number); }
+
+ private:
+  bool TooMany(Error* error) {
+    return Refuse(error, "too_large", field_,
+                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
+  }
+  bool TakeBytes(std::string_view bytes, Error* error) {
+    if (bytes.size() % sizeof(Number) != 0) {
+      return Refuse(error, "invalid_value", field_,
+                    field_ + ": expected a multiple of " + std::to_string(sizeof(Number)) +
+                        " bytes, got " + std::to_string(bytes.size()));
+    }
+    const std::size_t count = bytes.size() / sizeof(Number);
+    if (count > count_max_) return TooMany(error);
+    out_->resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::make_unsigned_t<Number> number = 0;
+      for (std::size_t byte = sizeof(Number); byte-- > 0;) {
+        number = number << 8 | static_cast<unsigned char>(bytes[i * sizeof(Number) + byte]);
+      }
+      (*out_)[i] = static_cast<Number>(number);
+    }
+    return true;
+  }
+
+  const std::size_t count_max_;
+  std::vector<Number>* out_;
+  bool open_ = false;
+};
+
+class TokensSink final : public NumbersSink<std::int32_t> {
+ public:
+  using NumbersSink::NumbersSink;
+
+ protected:
+  bool OnElement(const BodyEvent& event, long long index, Error* error) override {
+    constexpr std::string_view kExpected = "a 32-bit integer";
+    if (event.kind == Kind::kHuge) return OutOfRange(error, field_, kExpected, index);
+    if (event.kind != Kind::kInteger) return WrongType(error, field_, kExpected, event.kind, index);
+    const auto value = static_cast<std::int64_t>(event.bits);
+    const auto token = static_cast<std::int32_t>(value);
+    if (token != value || (value < 0) != event.negative) {
+      return OutOfRange(error, field_, kExpected, index);
+    }
+    Put(token);
+    return true;
+  }
+};
+
+class HashesSink final : public NumbersSink<std::uint64_t> {
+ public:
+  using NumbersSink::NumbersSink;
+
+ protected:
+  bool OnElement(const BodyEvent& event, long long index, Error* error) override {
+    constexpr std::string_view kExpected = "a 64-bit hash";
+    switch (event.kind) {
+      case Kind::kInteger: Put(event.bits); return true;
+      case Kind::kHuge: return OutOfRange(error, field_, kExpected, index);
+      case Kind::kText: return OnText(event.text, index, error);
+      default:
+        return WrongType(error, field_, "a 64-bit integer or its decimal text", event.kind, index);
+    }
+  }
+
+ private:
+  bool OnText(std::string_view text, long long index, Error* error) {
+    const char* end = text.data() + text.size();
+    std::uint64_t bits = 0;
+    std::from_chars_result parsed{};
+    if (text.starts_with('-')) {
+      std::int64_t value = 0;
+      parsed = std::from_chars(text.data(), end, value);
+      bits = static_cast<std::uint64_t>(value);
+    } else {
+      parsed = std::from_chars(text.data(), end, bits);
+    }
+    if (parsed.ec == std::errc::result_out_of_range) {
+      return OutOfRange(error, field_, "a 64-bit hash", index);
+    }
+    if (parsed.ec != std::errc() || parsed.ptr != end) {
+      return Refuse(error, "invalid_value", field_,
+                    field_ + "[" + std::to_string(index) + "]: expected a decimal number", index);
+    }
+    Put(bits);
+    return true;
+  }
+};
+
+class ExtraKeysSink final : public FieldSink {
+ public:
+  ExtraKeysSink(std::string_view field, std::size_t count_max, std::vector<ExtraKeys>* out)
+      : FieldSink(field), count_max_(count_max), out_(out) {}
+
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    if (event.IsEnd()) {
+      if (level_ == 3 && pair_size_ != 2) return WrongPair(event.kind, error);
+      --level_;
+      return true;
+    }
+    switch (level_) {
+      case 0:
+        if (event.kind != Kind::kArrayStart) return NotArray(event.kind, -1, error);
+        level_ = 1;
+        return true;
+      case 1: return OnBlock(event, error);
+      case 2: return OnKey(event, error);
+      default: return OnPair(event, error);
+    }
+  }
+
+ private:
+  long long Block() const { return static_cast<long long>(out_->size()) - 1; }
+
+  bool NotArray(Kind got, long long index, Error* error) {
+    return Refuse(error, "not_array", field_,
+                  field_ + ": expected an array, got " + std::string(Describe(got)), index);
+  }
+  bool WrongPair(Kind got, Error* error) {
+    return WrongType(error, field_, "[identifier, offset]", got, Block());
+  }
+  bool Count(Error* error) {
+    if (++count_ <= count_max_) return true;
+    return Refuse(error, "too_large", field_,
+                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
+  }
+
+  bool OnBlock(const BodyEvent& event, Error* error) {
+    if (!Count(error)) return false;
+    out_->emplace_back();
+    if (event.kind == Kind::kNull) return true;
+    if (event.kind != Kind::kArrayStart) return NotArray(event.kind, Block(), error);
+    level_ = 2;
+    return true;
+  }
+
+  bool OnKey(const BodyEvent& event, Error* error) {
+    if (!Count(error)) return false;
+    ExtraKey key;
+    switch (event.kind) {
+      case Kind::kText: key = {ExtraKey::Kind::kText, std::string(event.text), 0}; break;
+      case Kind::kBytes: key = {ExtraKey::Kind::kBytes, std::string(event.text), 0}; break;
+      case Kind::kInteger:
+        key.kind = ExtraKey::Kind::kInteger;
+        if (!TakeOffset(event, &key.integer, error)) return false;
+        break;
+      case Kind::kArrayStart:
+        key.kind = ExtraKey::Kind::kItem;
+        level_ = 3;
+        pair_size_ = 0;
+        break;
+      default: return WrongType(error, field_, "an extra key", event.kind, Block());
+    }
+    out_->back().push_back(std::move(key));
+    return true;
+  }
+
+  bool OnPair(const BodyEvent& event, Error* error) {
+    ExtraKey& item = out_->back().back();
+    const int position = pair_size_++;
+    if (position == 0 && event.kind == Kind::kText) {
+      item.text = std::string(event.text);
+      return true;
+    }
+    if (position == 1 && event.kind == Kind::kInteger) {
+      return TakeOffset(event, &item.integer, error);
+    }
+    return WrongPair(event.kind, error);
+  }
+
+  bool TakeOffset(const BodyEvent& event, std::int64_t* out, Error* error) {
+    if (!event.negative && event.bits > std::numeric_limits<std::int64_t>::max()) {
+      return OutOfRange(error, field_, "a signed 64-bit integer", Block());
+    }
+    *out = static_cast<std::int64_t>(event.bits);
+    return true;
+  }
+
+  const std::size_t count_max_;
+  std::vector<ExtraKeys>* out_;
+  std::size_t count_ = 0;  // blocks and keys together
+  int level_ = 0;          // 1: in the list of blocks, 2: in a block, 3: in a pair
+  int pair_size_ = 0;
+};
+
+class IntegerMapSink final : public FieldSink {
+ public:
+  IntegerMapSink(std::string_view field, std::optional<std::map<std::string, std::int64_t>>* out)
+      : FieldSink(field), out_(out) {}
+
+  bool OnEvent(const BodyEvent& event, Error* error) override {
+    if (!out_->has_value()) {
+      if (event.kind != Kind::kObjectStart) {
+        return WrongType(error, field_, "an object", event.kind);
+      }
+      out_->emplace();
+      return true;
+    }
+    if (event.kind == Kind::kObjectEnd) return true;
+    if (event.kind != Kind::kKey) return TakeInt64(event, key_, &(**out_)[key_], error);
+    key_ = event.text;
+    if ((*out_)->contains(key_)) {
+      return Refuse(error, "invalid_value", key_, field_ + ": " + key_ + " comes twice");
+    }
+    if ((*out_)->size() < kMapEntriesMax) return true;
+    return Refuse(error, "too_large", field_,
+                  field_ + ": expected at most " + std::to_string(kMapEntriesMax) + " entries");
+  }
+
+ private:
+  std::optional<std::map<std::string, std::int64_t>>* out_;
+  std::string key_;
+};
+
+}  // namespace
+
+void ObjectReader::Text(std::string_view field, Presence presence,
+                        std::optional<std::string>* out) {
+  Add(field, presence, std::make_unique<TextSink>(field, out));
+}
+
+void ObjectReader::Integer(std::string_view field, Presence presence,
+                           std::optional<std::int64_t>* out) {
+  Add(field, presence, std::make_unique<IntegerSink>(field, out));
+}
+
+void ObjectReader::Bool(std::string_view field, bool* out) {
+  Add(field, Presence::kOptional, std::make_unique<BoolSink>(field, out));
+}
+
+void ObjectReader::Tokens(std::string_view field, std::size_t count_max,
+                          std::vector<std::int32_t>* out) {
+  Add(field, Presence::kRequired, std::make_unique<TokensSink>(field, count_max, out));
+}
+
+void ObjectReader::Hashes(std::string_view field, Presence presence, std::size_t count_max,
+                          std::vector<std::uint64_t>* out) {
+  Add(field, presence, std::make_unique<HashesSink>(field, count_max, out));
+}
+
+void ObjectReader::ExtraKeysOfBlocks(std::string_view field, std::size_t count_max,
+                                     std::vector<ExtraKeys>* out) {
+  Add(field, Presence::kOptional, std::make_unique<ExtraKeysSink>(field, count_max, out));
+}
+
+void ObjectReader::IntegerMap(std::string_view field,
+                              std::optional<std::map<std::string, std::int64_t>>* out) {
+  Add(field, Presence::kOptional, std::make_unique<IntegerMapSink>(field, out));
+}
+
+void ObjectReader::Ignored(std::string_view field) {
+  Add(field, Presence::kOptional, std::make_unique<IgnoredSink>());
+}
+
+}  // namespace conductor::http

@@ -1,0 +1,39 @@
+// The limits of the HTTP front end that are not configuration. Those that are live in src/limits.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace conductor::http {
+
+// Containers inside containers in one body. The deepest valid one has five.
+inline constexpr std::size_t kBodyDepthMax = 16;
+// Entries of a field that is a map of integers (pool_parts).
+inline constexpr std::size_t kMapEntriesMax = 64;
+// How much of an unknown field's name an error repeats.
+inline constexpr std::size_t kShownKeyBytesMax = 64;
+// Connections at once; never more than a quarter of the descriptors the process may open.
+inline constexpr std::size_t kConnectionsMax = 4'096;
+inline constexpr std::size_t kConnectionsFloor = 16;
+// An idle connection costs a descriptor and a few hundred bytes, never a thread.
+inline constexpr std::uint32_t kIdleMsMax = 60'000;
+// What the Keep-Alive header promises; there is no such limit.
+inline constexpr std::size_t kRequestsPerConnectionShown = 1'000'000;
+// After a refusal the rest of what the client sends is read and thrown away for this long, so that
+// the refusal reaches it before the connection is reset.
+inline constexpr std::uint32_t kLingerMsMax = 2'000;
+inline constexpr std::size_t kLingerBytesMax = 64u << 20;
+inline constexpr std::uint32_t kSweepIntervalMs = 250;
+// Threads beyond limits.http_threads that never run a request which may wait: probes and socket
+// work go on while every other thread waits for the log.
+inline constexpr std::size_t kReservedThreads = 2;
+// Bytes of a chunk's size line, extensions included, and of all trailers of a chunked body.
+inline constexpr std::size_t kChunkLineBytesMax = 256;
+inline constexpr std::size_t kTrailerBytesMax = 4'096;
+inline constexpr std::size_t kReadBytes = 64u << 10;
+// A buffer above this is given back to the allocator after its request.
+inline constexpr std::size_t kKeptBufferBytesMax = 64u << 10;
+inline constexpr int kListenBacklog = 1'024;
+inline constexpr int kAcceptsPerWakeUpMax = 64;
+
+}  // namespace conductor::http

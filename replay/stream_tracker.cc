@@ -1,0 +1,239 @@
+#include "replay/stream_tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "replay/tracker_limits.h"
+#include "src/check.h"
+
+namespace conductor {
+
+StreamTracker::StreamTracker(const StreamSeed& seed, const TrackerOptions& options,
+                             std::int64_t now_ms)
+    : stream_(seed.stream),
+      options_(options),
+      has_replay_(!seed.registration.replay_endpoint.empty()),
+      first_number_(seed.registration.type == PublisherType::kMooncake ? 1 : 0),
+      started_ms_(now_ms),
+      cursor_(seed.cursor),
+      recent_(seed.recent),
+      has_lost_ranges_(seed.has_lost_ranges),
+      waiting_(has_replay_),
+      buffer_(options.limits.buffered_frames_per_stream_max,
+              options.limits.buffered_bytes_per_stream_max),
+      suspects_(options.limits.buffered_frames_per_stream_max,
+                options.limits.buffered_bytes_per_stream_max),
+      disconnected_since_ms_(now_ms) {}
+
+StreamState StreamTracker::state() const {
+  if (!connected_) return StreamState::kConnecting;
+  if (waiting_) return StreamState::kCatchingUp;
+  return unsettled_ || has_lost_ranges_ ? StreamState::kDegraded : StreamState::kLive;
+}
+
+void StreamTracker::OnConnected(std::int64_t now_ms) {
+  ++counters_.connects;
+  connected_ = true;
+  last_error_.clear();
+  if (!has_replay_) {
+    first_catch_up_done_ = true;
+    return;
+  }
+  seen_.reset();
+  waiting_ = true;
+  StartCatchUp(now_ms);
+}
+
+void StreamTracker::OnDisconnected(std::int64_t now_ms) {
+  if (!connected_) return;
+  ++counters_.disconnects;
+  connected_ = false;
+  disconnected_since_ms_ = now_ms;
+  CancelAsk();
+}
+
+void StreamTracker::OnLiveFrame(ReceivedFrame frame, std::int64_t now_ms) {
+  inbox_.push_back(std::move(frame));
+  ReadInbox(now_ms);
+}
+
+// A judgement may put frames back that it sees in a new light: a loop instead of recursion.
+void StreamTracker::ReadInbox(std::int64_t now_ms) {
+  while (!inbox_.empty()) {
+    ReceivedFrame frame = std::move(inbox_.front());
+    inbox_.pop_front();
+    JudgeLive(std::move(frame), now_ms);
+  }
+}
+
+void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
+  if (BeginsLife(frame.number)) {
+    // Whatever waits above it is of a process that is gone, or can be fetched again.
+    buffer_.Clear();
+    suspects_.Clear();
+    NoteSeen(frame.number);
+    Deliver(std::move(frame));
+    waiting_ = false;
+    unsettled_ = false;
+    first_catch_up_done_ = true;
+    ask_.probe = true;
+    if (ask_.phase == Ask::Phase::kDelayed) CancelAsk();
+    return;
+  }
+  if (cursor_ && frame.number <= *cursor_) return JudgeOld(std::move(frame), now_ms);
+  if (!suspects_.empty()) return Suspect(std::move(frame), now_ms);
+  if (!buffer_.empty() && frame.number <= buffer_.back().number) {
+    if (buffer_.FindFingerprint(frame.number) == frame.fingerprint) {
+      ++counters_.duplicates;
+      return;
+    }
+    return Suspect(std::move(frame), now_ms);
+  }
+  JudgeFresh(std::move(frame), now_ms);
+}
+
+// A number at or below the cursor.
+void StreamTracker::JudgeOld(ReceivedFrame frame, std::int64_t now_ms) {
+  const std::optional<std::uint64_t> known = recent_.Find(frame.number);
+  if (known == frame.fingerprint) {
+    ++counters_.duplicates;
+    return;
+  }
+  // Nothing to compare with, but somebody to ask.
+  if (!known && has_replay_ && !recent_.empty()) return Suspect(std::move(frame), now_ms);
+  inbox_.push_front(std::move(frame));
+  ReturnSuspects();
+  NewLife(now_ms);
+}
+
+// A number above everything seen in this life.
+void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
+  NoteSeen(frame.number);
+  const bool next = cursor_ && frame.number == *cursor_ + 1;
+  if (!has_replay_) {
+    if (cursor_ && !next) ++counters_.gaps;
+    return DeliverAfterLoss(std::move(frame));
+  }
+  if (waiting_) return Wait(std::move(frame));
+  if (next) return Deliver(std::move(frame));
+  if (cursor_) ++counters_.gaps;
+  waiting_ = true;
+  Wait(std::move(frame));
+  StartCatchUp(now_ms, churn_delay_ms_);
+}
+
+// A frame that a continuing publisher would not send now. Everything after it is as doubtful.
+void StreamTracker::Suspect(ReceivedFrame frame, std::int64_t now_ms) {
+  const bool first = suspects_.empty();
+  if (first) seen_.reset();
+  NoteSeen(frame.number);
+  if (!suspects_.Append(std::move(frame))) ++counters_.buffer_overflows;
+  if (!first) return;
+  waiting_ = true;
+  // What was asked before may be answered by the process that is in doubt.
+  StartCatchUp(now_ms);
+}
+
+void StreamTracker::Wait(ReceivedFrame&& frame) {
+  // A frame without room is found missing when the replay ends: seen_ knows of it.
+  if (!buffer_.Insert(std::move(frame))) ++counters_.buffer_overflows;
+}
+
+void StreamTracker::NoteSeen(std::uint64_t number) {
+  if (!seen_ || *seen_ < number) seen_ = number;
+}
+
+void StreamTracker::Deliver(ReceivedFrame&& frame) {
+  CHECK(!cursor_ || frame.number > *cursor_);
+  ++counters_.frames;
+  cursor_ = frame.number;
+  recent_.Add(frame.number, frame.fingerprint);
+  outputs_.emplace_back(std::move(frame));
+}
+
+// Delivers a frame whether or not something before it is missing, and says what is.
+void StreamTracker::DeliverAfterLoss(ReceivedFrame&& frame) {
+  if (!cursor_ && frame.number > first_number_) {
+    outputs_.emplace_back(HistoryStart{stream_, frame.number});
+  } else if (cursor_ && frame.number > *cursor_ + 1) {
+    Lose(*cursor_ + 1, frame.number - 1);
+  }
+  Deliver(std::move(frame));
+}
+
+void StreamTracker::Lose(std::uint64_t from, std::uint64_t to) {
+  CHECK(cursor_ && from == *cursor_ + 1 && from <= to);
+  counters_.lost_numbers += to - from + 1;
+  cursor_ = to;
+  has_lost_ranges_ = true;
+  outputs_.emplace_back(Lost{stream_, from, to});
+  if (options_.drop_on_lost_events) {
+    outputs_.emplace_back(Dropped{stream_, DropReason::kLostEvents});
+  }
+}
+
+// Forgets the old life. Frames that waited are of it, or can be fetched again: the caller keeps
+// those that are surely of the new one.
+void StreamTracker::NewLife(std::int64_t now_ms) {
+  ++counters_.epoch_changes;
+  const bool soon = last_new_life_ms_ && now_ms - *last_new_life_ms_ < kLifeChurnMs;
+  churn_delay_ms_ = !soon ? 0
+                          : std::clamp<std::int64_t>(2 * churn_delay_ms_, kLifeChurnDelayMsMin,
+                                                     options_.limits.replay_probe_ms_max);
+  last_new_life_ms_ = now_ms;
+  outputs_.emplace_back(NewEpoch{stream_, options_.unverified_blocks});
+  cursor_.reset();
+  recent_.Clear();
+  has_lost_ranges_ = false;
+  unsettled_ = false;
+  waiting_ = false;
+  buffer_.Clear();
+  suspects_.Clear();
+  seen_.reset();
+  CancelAsk();
+}
+
+// The replay endpoint proved it. The suspects are of the new life, what waited before them is not.
+void StreamTracker::NewLifeAndAsk(std::int64_t now_ms) {
+  ReturnSuspects();
+  NewLife(now_ms);
+  waiting_ = true;
+  StartCatchUp(now_ms, churn_delay_ms_);
+  ReadInbox(now_ms);
+}
+
+// Puts the suspects before everything else that is to be judged.
+void StreamTracker::ReturnSuspects() {
+  while (!suspects_.empty()) inbox_.push_front(suspects_.PopBack());
+}
+
+// Delivers the waiting frames that follow the cursor. False: one of them has the number of an
+// applied frame and other content.
+bool StreamTracker::DrainBuffer() {
+  while (!buffer_.empty() && cursor_ && buffer_.front().number <= *cursor_ + 1) {
+    ReceivedFrame frame = buffer_.PopFront();
+    if (frame.number == *cursor_ + 1) {
+      Deliver(std::move(frame));
+      continue;
+    }
+    const std::optional<std::uint64_t> known = recent_.Find(frame.number);
+    if (known && *known != frame.fingerprint) return false;
+    ++counters_.duplicates;
+  }
+  return true;
+}
+
+void StreamTracker::DropDisconnected() {
+  outputs_.emplace_back(Dropped{stream_, DropReason::kDisconnected});
+  cursor_.reset();
+  recent_.Clear();
+  has_lost_ranges_ = false;
+  unsettled_ = false;
+  waiting_ = has_replay_;
+  buffer_.Clear();
+  suspects_.Clear();
+  seen_.reset();
+  CancelAsk();
+}
+
+}  // namespace conductor

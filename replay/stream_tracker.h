@@ -1,0 +1,205 @@
+// The state machine of one stream: which frame is applied, which is a duplicate, what is missing,
+// and when the publisher's process is a new one. It has no socket, no thread and no clock: what
+// happened and the time go in, facts and a wanted replay come out. Same input, same output.
+//
+// C is the cursor (last number applied or lost), A the last number applied whose fingerprint is
+// kept, n a number that arrives, F the first number of a life (0; a store's is 1).
+//
+//   row  what happens                              without replay endpoint   with one
+//   L1   nothing applied, n <= F                   delivered at once         the same
+//   L2   nothing applied, n > F                    HistoryStart n, deliver   waits, ask F
+//   L3   n == C+1                                  deliver                   waits if the life is open
+//   L4   n > C+1                                   Lost C+1..n-1, deliver    waits, ask A
+//   L5   n <= C, fingerprint kept and equal        duplicate                 the same
+//   L6   n <= C, kept and different                new life, then L1/L2      the same
+//   L7   n <= C, not kept                          new life, then L1/L2      suspect: waits, ask A
+//   L8   n below a waiting one, or other content   -                         suspect: waits, ask A
+//   L9   no room to wait                           -                         dropped; missing later
+//   C1   connected (first time, or again)          live                      ask A (F when nothing)
+//   R1   reply's first number == A, equal          the life goes on; suspects were duplicates
+//   R2   reply's first number == A, different      new life, ask F
+//   R3   first number above the asked one          Lost up to it (nothing applied: HistoryStart)
+//   R4   a number applied before, equal / not kept skipped
+//   R5   a number applied before, different        new life, ask F (also against a waiting frame)
+//   R6   next number                               deliver, then the waiting ones that follow
+//   R7   a hole                                    ask A again, a few times; then Lost, go on
+//   E1   end alone, no live frame >= A since C1    new life, ask F
+//   E2   end alone although there was one          ask again a few times, then what is missing is lost
+//   E3   end, something is missing                 ask A again, a few times; then Lost
+//   E4   end, nothing is missing                   live
+//   T1   no reply within replay_first_reply_ms     missing is lost, waiting frames applied, degraded,
+//                                                  probes with back-off; suspects: new life
+//   T2   no progress within replay_progress_ms     as E3
+//   P1   probe (nothing waits for it): R1 settles, R2/E1 new life, no reply: a later probe
+//   D1   disconnected                              no conclusion is drawn until C1
+//   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return
+//
+// Every question asked of the replay endpoint has an id; replies to an older id are ignored.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "replay/received_frame.h"
+#include "replay/recent_frames.h"
+#include "src/fact.h"
+#include "src/limits.h"
+#include "src/ports.h"
+
+namespace conductor {
+
+struct TrackerOptions {
+  Limits limits;
+  UnverifiedBlocks unverified_blocks = UnverifiedBlocks::kContent;
+  bool drop_on_lost_events = false;
+  std::int64_t disconnected_drop_ms = 0;  // 0: never
+};
+
+// A replay to be asked for, from this number on.
+struct WantedReplay {
+  std::uint64_t id = 0;
+  std::uint64_t from = 0;
+  bool operator==(const WantedReplay&) const = default;
+};
+
+struct TrackerCounters {
+  std::uint64_t frames = 0;  // delivered
+  std::uint64_t duplicates = 0;
+  std::uint64_t gaps = 0;
+  std::uint64_t replays = 0;
+  std::uint64_t replay_frames = 0;
+  std::uint64_t replay_failures = 0;  // no reply, no progress, broken answers
+  std::uint64_t lost_numbers = 0;
+  std::uint64_t epoch_changes = 0;
+  std::uint64_t buffer_overflows = 0;
+  std::uint64_t connects = 0;
+  std::uint64_t disconnects = 0;
+};
+
+class StreamTracker {
+ public:
+  // What it says, in order. ReceivedFrame: to be translated and applied.
+  using Output = std::variant<NewEpoch, HistoryStart, Lost, Dropped, ReceivedFrame>;
+
+  StreamTracker(const StreamSeed& seed, const TrackerOptions& options, std::int64_t now_ms);
+
+  void OnConnected(std::int64_t now_ms);
+  void OnDisconnected(std::int64_t now_ms);
+  void OnLiveFrame(ReceivedFrame frame, std::int64_t now_ms);
+
+  // The replay that is to be open now. Another id than that of the open one: close it, ask anew.
+  std::optional<WantedReplay> wanted_replay() const;
+  void OnReplaySent(std::uint64_t id, std::int64_t now_ms);
+  // It could not even be asked.
+  void OnReplayFailed(std::uint64_t id, std::int64_t now_ms);
+  void OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::int64_t now_ms);
+  void OnReplayEnd(std::uint64_t id, std::int64_t now_ms);
+
+  void OnTick(std::int64_t now_ms);
+  // We did not read for a while: what had arrived meanwhile is not late.
+  void OnResumed(std::int64_t now_ms);
+  // A clear has left the stream without blocks: nothing rests on what was lost.
+  void OnCleared() { has_lost_ranges_ = false; }
+
+  std::deque<Output>& outputs() { return outputs_; }
+  StreamState state() const;
+  bool first_catch_up_done() const { return first_catch_up_done_; }
+  bool connected() const { return connected_; }
+  std::int64_t disconnected_since_ms() const { return disconnected_since_ms_; }
+  std::optional<std::uint64_t> cursor() const { return cursor_; }
+  std::string_view last_error() const { return last_error_; }
+  const TrackerCounters& counters() const { return counters_; }
+  std::size_t waiting_frames() const { return buffer_.size() + suspects_.size(); }
+
+ private:
+  // One question to the replay endpoint.
+  struct Ask {
+    enum class Phase : std::uint8_t { kIdle, kDelayed, kWanted, kSent };
+    Phase phase = Phase::kIdle;
+    bool probe = false;  // nothing waits for the answer
+    bool any_reply = false;
+    std::uint64_t id = 0;
+    std::uint64_t from = 0;
+    std::optional<std::uint64_t> fingerprint;  // of `from`, when it was applied
+    std::optional<std::uint64_t> last_number;  // of the reply
+    std::optional<std::uint64_t> cursor_before;
+    std::int64_t due_ms = 0;
+    std::int64_t progress_ms = 0;
+  };
+
+  // stream_tracker.cc: the live side.
+  void ReadInbox(std::int64_t now_ms);
+  void JudgeLive(ReceivedFrame frame, std::int64_t now_ms);
+  void JudgeOld(ReceivedFrame frame, std::int64_t now_ms);
+  void JudgeFresh(ReceivedFrame frame, std::int64_t now_ms);
+  void Suspect(ReceivedFrame frame, std::int64_t now_ms);
+  void Wait(ReceivedFrame&& frame);
+  void Deliver(ReceivedFrame&& frame);
+  void DeliverAfterLoss(ReceivedFrame&& frame);
+  void Lose(std::uint64_t from, std::uint64_t to);
+  void NewLife(std::int64_t now_ms);
+  void NewLifeAndAsk(std::int64_t now_ms);
+  void ReturnSuspects();
+  bool DrainBuffer();
+  void DropDisconnected();
+  bool BeginsLife(std::uint64_t number) const { return !cursor_ && number <= first_number_; }
+  void NoteSeen(std::uint64_t number);
+
+  // tracker_replay.cc: the replay side.
+  void StartCatchUp(std::int64_t now_ms, std::int64_t delay_ms = 0);
+  void ScheduleAsk(bool probe, std::int64_t due_ms);
+  void PrepareAsk();
+  void CancelAsk() { ask_.phase = Ask::Phase::kIdle; }
+  bool IsOpen(std::uint64_t id) const { return ask_.phase == Ask::Phase::kSent && ask_.id == id; }
+  bool JudgeFirstReply(const ReceivedFrame& frame, std::int64_t now_ms);
+  void JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms);
+  void ConfirmLife();
+  bool SomethingMissing() const;
+  bool RetryAllowed() const;
+  void Retry(std::int64_t now_ms);
+  void RetryOrConclude(bool life_known, std::int64_t now_ms, std::string_view why);
+  void Conclude(bool life_known, std::int64_t now_ms);
+  void AdoptSuspects(std::int64_t now_ms);
+  void ScheduleProbe(std::int64_t now_ms);
+  void OnAskTimeout(std::int64_t now_ms);
+
+  const StreamId stream_;
+  const TrackerOptions options_;
+  const bool has_replay_;
+  const std::uint64_t first_number_;
+  const std::int64_t started_ms_;
+
+  std::optional<std::uint64_t> cursor_;
+  RecentFrames recent_;
+  bool has_lost_ranges_;
+  // Live frames wait: something before them may be missing, or their life is in question.
+  bool waiting_;
+  // The replay endpoint owes us an answer to whether the life is still the one we know.
+  bool unsettled_ = false;
+  FrameBuffer buffer_;    // ascending, all above the cursor
+  FrameBuffer suspects_;  // from the first doubtful frame on, in order of arrival
+  std::deque<ReceivedFrame> inbox_;  // live frames to be judged; empty between calls
+  // The highest live number since the question about the life was raised.
+  std::optional<std::uint64_t> seen_;
+
+  Ask ask_;
+  std::uint32_t attempts_ = 0;  // asks without progress, of this catch-up
+  std::uint32_t rounds_ = 0;    // all asks of this catch-up
+  bool replied_ = false;        // to any ask of this catch-up
+  std::int64_t probe_delay_ms_ = 0;
+  std::int64_t churn_delay_ms_ = 0;
+  std::optional<std::int64_t> last_new_life_ms_;
+
+  bool connected_ = false;
+  bool first_catch_up_done_ = false;
+  std::int64_t disconnected_since_ms_;
+  std::string last_error_;
+  TrackerCounters counters_;
+  std::deque<Output> outputs_;
+};
+
+}  // namespace conductor

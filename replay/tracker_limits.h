@@ -1,0 +1,20 @@
+// Limits of the stream tracker that nobody needs to configure, next to those of src/limits.h.
+#pragma once
+
+#include <cstdint>
+
+namespace conductor {
+
+// The delay before a replay is asked again after a partial answer; doubles with each attempt.
+inline constexpr std::int64_t kReplayRetryMs = 100;
+// All asks of one catch-up. Attempts without progress are limited by replay_attempts_max; this one
+// ends the publisher that gives one number each time.
+inline constexpr std::uint32_t kReplayRoundsMax = 64;
+// The first probe after an unanswered replay; doubles up to replay_probe_ms_max.
+inline constexpr std::int64_t kReplayProbeMsMin = 1'000;
+// New lives closer together than this make the replay wait, twice as long each time: a replay
+// endpoint that belongs to another publisher must not be asked in a loop.
+inline constexpr std::int64_t kLifeChurnMs = 10'000;
+inline constexpr std::int64_t kLifeChurnDelayMsMin = 100;
+
+}  // namespace conductor

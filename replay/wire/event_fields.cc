@@ -1,0 +1,264 @@
+// The values of an event's fields, and where each may be wrong.
+#include <algorithm>
+#include <limits>
+
+#include "replay/wire/event_decoder.h"
+
+namespace conductor {
+namespace {
+
+// Entries reserved on the word of a header; longer lists grow as they are read.
+constexpr std::uint32_t kReserveMax = 1u << 14;
+
+constexpr std::size_t kProjectionBytes = 8;
+
+std::uint64_t BigEndian64(std::span<const std::uint8_t> bytes) {
+  std::uint64_t value = 0;
+  for (std::uint8_t byte : bytes.first(kProjectionBytes)) value = value << 8 | byte;
+  return value;
+}
+
+std::string ToText(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+DecodeFault EventDecoder::Mistyped(EventFault fault, std::string_view field,
+                                   std::string_view expected, std::int64_t item) const {
+  return {fault, field, expected, ToString(reader_.PeekType()), item};
+}
+
+bool EventDecoder::Spend(std::uint64_t items) {
+  if (items > items_left_) {
+    limit_exceeded_ = true;
+    return false;
+  }
+  items_left_ -= items;
+  return true;
+}
+
+DecodeFault EventDecoder::Skip() {
+  if (reader_.TrySkip() == MsgpackFault::kNone) return {};
+  return Mistyped(EventFault::kFieldType, "", "a well-formed value");
+}
+
+DecodeFault EventDecoder::ReadHashes() {
+  std::uint32_t count = 0;
+  if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kFieldType, "block_hashes", "an array");
+  }
+  if (!Spend(count)) return {EventFault::kFieldRange, "block_hashes", "a batch's limit", "more"};
+  event_->names.reserve(std::min(count, kReserveMax));
+  const MsgpackType first = reader_.PeekType();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (reader_.PeekType() != first) {
+      return Mistyped(EventFault::kHashType, "block_hashes", "the type of the first", i);
+    }
+    if (auto fault = ReadHash("block_hashes", i, &event_->names.emplace_back())) return fault;
+  }
+  return {};
+}
+
+DecodeFault EventDecoder::ReadHash(std::string_view field, std::int64_t item, BlockName* name) {
+  if (MsgpackInteger integer; reader_.TryInteger(&integer) == MsgpackFault::kNone) {
+    if (sglang_ && !integer.FitsInt64()) {
+      return {EventFault::kHashType, field, "an int64", "a larger integer", item};
+    }
+    name->projected = integer.bits;
+    return {};
+  }
+  std::span<const std::uint8_t> bytes;
+  if (reader_.TryBytes(&bytes) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kHashType, field, "an integer or bytes", item);
+  }
+  if (bytes.size() < kProjectionBytes) {
+    return {EventFault::kHashTooShort, field, "at least 8 bytes", "fewer", item};
+  }
+  if (bytes.size() > kBlockNameBytesMax) {
+    return {EventFault::kHashTooLong, field, "at most kBlockNameBytesMax bytes", "more", item};
+  }
+  name->projected = BigEndian64(sglang_ ? bytes : bytes.last(kProjectionBytes));
+  if (bytes.size() > kProjectionBytes) name->digest = ToText(bytes);
+  return {};
+}
+
+DecodeFault EventDecoder::ReadParent() {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  return ReadHash("parent_block_hash", -1, &event_->parent.emplace());
+}
+
+DecodeFault EventDecoder::ReadTokens() {
+  std::uint32_t count = 0;
+  if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kFieldType, "token_ids", "an array");
+  }
+  auto& tokens = event_->token_ids;
+  event_->bigram = sglang_ && count > 0 && reader_.PeekType() == MsgpackType::kArray;
+  tokens.reserve(std::min(count, kReserveMax));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::int32_t token = 0;
+    if (!event_->bigram) {
+      if (auto fault = ReadToken(i, &token)) return fault;
+      tokens.push_back(token);
+      continue;
+    }
+    std::uint32_t pair = 0;
+    if (reader_.TryArrayHeader(&pair) != MsgpackFault::kNone) {
+      return Mistyped(EventFault::kTokenType, "token_ids", "a pair like the first", i);
+    }
+    if (pair != 2) {
+      return {EventFault::kTokenType, "token_ids", "two integers", "another number of them", i};
+    }
+    for (std::uint32_t half = 0; half < pair; ++half) {
+      if (auto fault = ReadToken(i, &token)) return fault;
+      tokens.push_back(token);
+    }
+  }
+  return {};
+}
+
+DecodeFault EventDecoder::ReadToken(std::int64_t item, std::int32_t* token) {
+  MsgpackInteger integer;
+  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kTokenType, "token_ids", "an integer", item);
+  }
+  if (integer.negative || integer.bits > std::numeric_limits<std::int32_t>::max()) {
+    return {EventFault::kTokenRange, "token_ids", "an integer in 0..2147483647", "another", item};
+  }
+  *token = static_cast<std::int32_t>(integer.bits);
+  return {};
+}
+
+DecodeFault EventDecoder::ReadBlockSize() {
+  MsgpackInteger integer;
+  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kFieldType, "block_size", "an integer");
+  }
+  if (integer.negative || integer.bits == 0 || !integer.FitsInt64()) {
+    return {EventFault::kBlockSize, "block_size", "a positive integer", "another"};
+  }
+  event_->block_size = integer.AsInt64();
+  return {};
+}
+
+DecodeFault EventDecoder::ReadExtraKeys() {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  std::uint32_t count = 0;
+  if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kFieldType, "extra_keys", "an array or nil");
+  }
+  if (!Spend(count)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more"};
+  extra_keys_count_ = count;
+  auto& all = event_->extra_keys;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (reader_.TryNil() == MsgpackFault::kNone) continue;
+    std::uint32_t keys = 0;
+    if (reader_.TryArrayHeader(&keys) != MsgpackFault::kNone) {
+      return Mistyped(EventFault::kFieldType, "extra_keys", "an array or nil", i);
+    }
+    if (keys == 0) continue;
+    if (!Spend(keys)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more", i};
+    all.resize(i + 1);
+    all[i].reserve(std::min(keys, kReserveMax));
+    for (std::uint32_t k = 0; k < keys; ++k) {
+      if (auto fault = ReadExtraKey(i, &all[i].emplace_back())) return fault;
+    }
+  }
+  // Most events have none at all, and then hold no vectors either.
+  if (!all.empty()) all.resize(count);
+  return {};
+}
+
+DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKey* key) {
+  const std::size_t start = reader_.Offset();
+  std::string_view text;
+  std::span<const std::uint8_t> bytes;
+  MsgpackInteger integer;
+  MsgpackFault fault = reader_.TryText(&text);
+  if (fault == MsgpackFault::kNone) {
+    key->kind = ExtraKey::Kind::kText;
+    key->text = text;
+    return {};
+  }
+  if (reader_.TryInteger(&integer) == MsgpackFault::kNone && integer.FitsInt64()) {
+    key->kind = ExtraKey::Kind::kInteger;
+    key->integer = integer.AsInt64();
+    return {};
+  }
+  reader_.Seek(start);
+  key->kind = ExtraKey::Kind::kBytes;
+  if (reader_.TryBytes(&bytes) == MsgpackFault::kNone) {
+    key->text = ToText(bytes);
+    return {};
+  }
+  if (fault != MsgpackFault::kUtf8) fault = ReadItemKey(key);
+  if (fault == MsgpackFault::kNone) return {};
+  reader_.Seek(start);
+  if (fault == MsgpackFault::kUtf8) {
+    return {EventFault::kInvalidUtf8, "extra_keys", "UTF-8", "other bytes", item};
+  }
+  if (auto skipped = Skip()) return skipped;
+  key->text = ToText(reader_.BytesSince(start));
+  event_->opaque_extra_keys = true;
+  return {};
+}
+
+// (identifier, offset of the item from the block's first token).
+MsgpackFault EventDecoder::ReadItemKey(ExtraKey* key) {
+  std::uint32_t count = 0;
+  std::string_view identifier;
+  MsgpackInteger offset;
+  MsgpackFault fault = reader_.TryArrayHeader(&count);
+  if (fault == MsgpackFault::kNone && count != 2) fault = MsgpackFault::kType;
+  if (fault == MsgpackFault::kNone) fault = reader_.TryText(&identifier);
+  if (fault == MsgpackFault::kNone) fault = reader_.TryInteger(&offset);
+  if (fault == MsgpackFault::kNone && !offset.FitsInt64()) fault = MsgpackFault::kRange;
+  if (fault != MsgpackFault::kNone) return fault;
+  key->kind = ExtraKey::Kind::kItem;
+  key->text = identifier;
+  key->integer = offset.AsInt64();
+  return MsgpackFault::kNone;
+}
+
+DecodeFault EventDecoder::ReadTextOrNil(std::string_view field, std::string_view* text) {
+  *text = {};
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  const MsgpackFault fault = reader_.TryText(text);
+  if (fault == MsgpackFault::kUtf8) {
+    return {EventFault::kInvalidUtf8, field, "UTF-8", "other bytes"};
+  }
+  if (fault != MsgpackFault::kNone) return Mistyped(EventFault::kFieldType, field, "text or nil");
+  return {};
+}
+
+DecodeFault EventDecoder::ReadOptionalText(std::string_view field,
+                                           std::optional<std::string>* text) {
+  std::string_view read;
+  if (auto fault = ReadTextOrNil(field, &read)) return fault;
+  if (!read.empty()) text->emplace(read);
+  return {};
+}
+
+DecodeFault EventDecoder::ReadOptionalInteger(std::string_view field,
+                                              std::optional<std::int64_t>* value) {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  MsgpackInteger integer;
+  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+    return Mistyped(EventFault::kFieldType, field, "an integer or nil");
+  }
+  if (!integer.FitsInt64()) return {EventFault::kFieldRange, field, "an int64", "a larger integer"};
+  *value = integer.AsInt64();
+  return {};
+}
+
+DecodeFault EventDecoder::ReadOptionalNatural(std::string_view field,
+                                              std::optional<std::int64_t>* value) {
+  if (auto fault = ReadOptionalInteger(field, value)) return fault;
+  if (value->has_value() && **value < 0) {
+    return {EventFault::kFieldRange, field, "an integer from 0", "a negative one"};
+  }
+  return {};
+}
+
+}  // namespace conductor

@@ -1,0 +1,131 @@
+#include "rpc/conductor_handlers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rpc/convert.h"
+#include "rpc/error_detail.h"
+#include "rpc/trailers.h"
+
+namespace conductor::rpc {
+
+bool IsExpired(const grpc::ServerContext& context) {
+  return context.IsCancelled() || context.deadline() <= std::chrono::system_clock::now();
+}
+
+grpc::Status ExpiredStatus() {
+  return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the call");
+}
+
+grpc::Status ConductorHandlers::Query(grpc::ServerContext* context,
+                                      const v1::QueryRequest* request,
+                                      v1::QueryResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto query = ToPromptQuery(*request, service_.limits());
+  if (!query) return FailCall(query.error(), context);
+  const auto answer = service_.Query(*query);
+  if (!answer) return FailCall(answer.error(), context);
+  FillQueryResponse(*answer, query->options.detail, response);
+  AddTrustTrailers(answer->log_seq, answer->degraded, context);
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::QueryByHash(grpc::ServerContext* context,
+                                            const v1::QueryByHashRequest* request,
+                                            v1::QueryResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto query = ToHashQuery(*request, service_.limits());
+  if (!query) return FailCall(query.error(), context);
+  const auto answer = service_.QueryByHash(*query);
+  if (!answer) return FailCall(answer.error(), context);
+  FillQueryResponse(*answer, query->options.detail, response);
+  AddTrustTrailers(answer->log_seq, answer->degraded, context);
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::QueryBatch(grpc::ServerContext* context,
+                                           const v1::QueryBatchRequest* request,
+                                           v1::QueryBatchResponse* response) {
+  const Limits& limits = service_.limits();
+  if (static_cast<std::size_t>(request->queries_size()) > limits.batch_prompts_max) {
+    return FailCall({ErrorCode::kResourceExhausted,
+                     "queries: expected at most " + std::to_string(limits.batch_prompts_max) +
+                         " prompts, got " + std::to_string(request->queries_size()),
+                     "too_large", "queries", -1},
+                    context);
+  }
+  Seq log_seq = 0;
+  std::set<std::string> degraded;
+  for (const auto& one : request->queries()) {
+    if (IsExpired(*context)) return ExpiredStatus();
+    const auto query = ToPromptQuery(one, limits);
+    const auto answer =
+        query ? service_.Query(*query) : Result<QueryAnswer>(tl::unexpected(query.error()));
+    if (answer) {
+      FillQueryResponse(*answer, query->options.detail,
+                        response->add_answers()->mutable_response());
+      log_seq = log_seq == 0 ? answer->log_seq : std::min(log_seq, answer->log_seq);
+      degraded.insert(answer->degraded.begin(), answer->degraded.end());
+    } else if (answer.error().code == ErrorCode::kUnavailable) {
+      // Not ready is no fault of this prompt: the whole call can be tried again.
+      response->Clear();
+      return FailCall(answer.error(), context);
+    } else {
+      FillFailure(answer.error(), response->add_answers()->mutable_failure());
+    }
+  }
+  AddTrustTrailers(log_seq, {degraded.begin(), degraded.end()}, context);
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::Register(grpc::ServerContext* context,
+                                         const v1::RegisterRequest* request,
+                                         v1::RegisterResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto outcome = service_.Register(ToRegistrationRequest(*request));
+  if (!outcome) return FailCall(outcome.error(), context);
+  response->set_status("registered successfully");
+  response->set_instance_id(WireText(outcome->instance_id));
+  response->set_already(outcome->already);
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::Unregister(grpc::ServerContext* context,
+                                           const v1::UnregisterRequest* request,
+                                           v1::UnregisterResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto key = ToServiceKey(*request);
+  if (!key) return FailCall(key.error(), context);
+  const auto removed = service_.Unregister(*key);
+  if (!removed) return FailCall(removed.error(), context);
+  response->set_status("unregistered successfully");
+  response->add_removed_instances(WireText(*removed));
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::ListServices(grpc::ServerContext* context,
+                                             const v1::ListServicesRequest*,
+                                             v1::ListServicesResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto services = service_.ListServices();
+  if (!services) return FailCall(services.error(), context);
+  response->set_count(services->size());
+  for (const auto& view : *services) FillServiceInfo(view, response->add_services());
+  return grpc::Status::OK;
+}
+
+grpc::Status ConductorHandlers::GetGlobalView(grpc::ServerContext* context,
+                                              const v1::GetGlobalViewRequest*,
+                                              v1::GetGlobalViewResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto contexts = service_.GetGlobalView();
+  if (!contexts) return FailCall(contexts.error(), context);
+  response->set_context_count(contexts->size());
+  for (const auto& view : *contexts) FillContextInfo(view, response->add_contexts());
+  return grpc::Status::OK;
+}
+
+}  // namespace conductor::rpc

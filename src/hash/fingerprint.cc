@@ -1,0 +1,101 @@
+#include "src/hash/fingerprint.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "src/check.h"
+#include "src/hash/byte_buffer.h"
+#include "src/hash/extra_keys.h"
+#include "src/hash/sha256.h"
+
+namespace conductor {
+namespace {
+
+// Tokens are hashed where they lie.
+static_assert(std::endian::native == std::endian::little);
+static_assert(sizeof(XXH64_hash_t) == sizeof(std::uint64_t));
+// The kinds are bytes of the format.
+static_assert(static_cast<int>(ExtraKey::Kind::kText) == 1);
+static_assert(static_cast<int>(ExtraKey::Kind::kInteger) == 2);
+static_assert(static_cast<int>(ExtraKey::Kind::kItem) == 3);
+static_assert(static_cast<int>(ExtraKey::Kind::kBytes) == 4);
+
+constexpr std::string_view kSaltDomain("conductor-salt-v1\0", 18);
+
+std::span<const std::uint8_t> Words(std::span<const std::int32_t> tokens) {
+  return {reinterpret_cast<const std::uint8_t*>(tokens.data()), tokens.size_bytes()};
+}
+
+// Texts are bounded by the limits of wire and request, far below 4 GiB.
+void PutText(std::string_view text, ByteBuffer& out) {
+  out.PutLittleEndian(text.size(), 4);
+  out.Append(BytesOf(text));
+}
+
+void PutKey(const ExtraKey& key, ByteBuffer& out) {
+  out.Put(static_cast<std::uint8_t>(key.kind));
+  const bool has_text = key.kind != ExtraKey::Kind::kInteger;
+  const bool has_integer =
+      key.kind == ExtraKey::Kind::kInteger || key.kind == ExtraKey::Kind::kItem;
+  if (has_text) PutText(key.text, out);
+  if (has_integer) out.PutLittleEndian(static_cast<std::uint64_t>(key.integer), 8);
+}
+
+bool IsAdapter(const ExtraKey& key, std::string_view lora_name,
+               std::optional<std::int64_t> lora_id) {
+  if (key.kind == ExtraKey::Kind::kText) return !lora_name.empty() && key.text == lora_name;
+  if (key.kind != ExtraKey::Kind::kInteger) return false;
+  return key.integer == lora_id || key.integer == LoraIdOfName(lora_name);
+}
+
+}  // namespace
+
+std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens,
+                            std::span<const ExtraKey> remaining) {
+  if (remaining.empty()) {
+    return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), tokens.size());
+  }
+  ByteBuffer buffer;
+  buffer.Append(Words(tokens));
+  for (const ExtraKey& key : remaining) PutKey(key, buffer);
+  return XXH3_64bits_withSeed(buffer.data(), buffer.size(), tokens.size());
+}
+
+void FingerprintTokens(std::span<const std::int32_t> tokens, std::uint32_t block_size,
+                       std::span<std::uint64_t> out, std::uint32_t overlap) {
+  CHECK(block_size > 0);
+  if (out.empty()) return;
+  CHECK(tokens.size() >= overlap && out.size() <= (tokens.size() - overlap) / block_size);
+  const std::size_t length = std::size_t{block_size} + overlap;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int32_t* block = tokens.data() + i * block_size;
+    out[i] = XXH3_64bits_withSeed(block, length * sizeof(std::int32_t), length);
+  }
+}
+
+SplitKeys SplitExtraKeys(const ExtraKeys& keys, std::string_view lora_name,
+                         std::optional<std::int64_t> lora_id, bool first_block) {
+  SplitKeys split;
+  if (keys.empty()) return split;
+  const bool adapter = IsAdapter(keys.front(), lora_name, lora_id);
+  split.remaining.assign(keys.begin() + (adapter ? 1 : 0), keys.end());
+  if (!first_block) return split;
+  const auto salt = std::find_if(split.remaining.rbegin(), split.remaining.rend(),
+                                 [](auto& key) { return key.kind == ExtraKey::Kind::kText; });
+  if (salt == split.remaining.rend()) return split;
+  split.salt = std::move(salt->text);
+  split.remaining.erase(std::next(salt).base());
+  return split;
+}
+
+SaltDigest DigestSalt(std::string_view salt) {
+  const Digest digest = Sha256Concat({BytesOf(kSaltDomain), BytesOf(salt)});
+  SaltDigest first_half;
+  std::copy_n(digest.begin(), first_half.size(), first_half.begin());
+  return first_half;
+}
+
+}  // namespace conductor

@@ -1,0 +1,125 @@
+#include "src/index/context_table.h"
+
+#include "src/check.h"
+
+namespace conductor {
+namespace {
+
+// Length-prefixed, so that no two keys have the same bytes.
+std::string KeyBytes(const ContextKey& key) {
+  std::string bytes;
+  for (const std::string* part : {&key.tenant_id, &key.model_name, &key.lora_name}) {
+    const std::uint32_t size = static_cast<std::uint32_t>(part->size());
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    bytes += *part;
+  }
+  bytes.append(reinterpret_cast<const char*>(&key.block_size), sizeof(key.block_size));
+  return bytes;
+}
+
+Sum128 KeyMix(const ContextKey& key) {
+  const std::string bytes = KeyBytes(key);
+  return FactMix(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+ContextTable::~ContextTable() {
+  for (ContextId id = 1; id < contexts_.end_id(); ++id) {
+    const Context& context = contexts_[id];
+    delete context.profile.load();
+    if (const RowView* rows = context.rows.load()) {
+      for (const Row* row : *rows) delete row;
+      delete rows;
+    }
+  }
+  for (StreamId id = 1; id < streams_end_.load(); ++id) {
+    delete streams_[static_cast<std::uint32_t>(id)].context.load();
+  }
+}
+
+ContextId ContextTable::Find(const ContextKey& key) const {
+  const auto hash = static_cast<std::uint64_t>(KeyMix(key) >> 64);
+  ContextId id = by_key_.Find(hash);
+  while (id != 0 && contexts_[id].key != key) {
+    id = contexts_[id].next_key.load(std::memory_order_acquire);
+  }
+  return id;
+}
+
+ContextId ContextTable::FindOrAdd(const ContextKey& key) {
+  if (ContextId id = Find(key)) return id;
+  if (contexts_.end_id() >= kContextsMax) return 0;
+  const ContextId id = contexts_.Allocate();
+  Context& context = contexts_[id];
+  context.key = key;
+  context.key_mix = KeyMix(key);
+  context.rows.store(new RowView, std::memory_order_release);
+  const auto hash = static_cast<std::uint64_t>(context.key_mix >> 64);
+  context.next_key.store(by_key_.Find(hash), std::memory_order_relaxed);
+  by_key_.Set(hash, id);
+  return id;
+}
+
+void ContextTable::SetProfile(ContextId id, const HashProfile& profile) {
+  Context& context = contexts_[id];
+  const ContextProfile* old = context.profile.load(std::memory_order_relaxed);
+  if (old != nullptr && old->profile == profile) return;
+  context.profile.store(new ContextProfile{profile, BlockHasher(profile)},
+                        std::memory_order_release);
+  if (old != nullptr) retired_.RetireObject(const_cast<ContextProfile*>(old));
+}
+
+std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::string& instance_id,
+                                  std::uint32_t dp_rank) {
+  auto it = row_slots_.find({id, stream});
+  if (it != row_slots_.end()) return it->second;
+  Context& context = contexts_[id];
+  const RowView* old = context.rows.load(std::memory_order_relaxed);
+  auto* rows = new RowView(*old);
+  std::uint32_t slot = 0;
+  while (slot < rows->size() && (*rows)[slot] != nullptr) ++slot;
+  if (slot == rows->size()) rows->push_back(nullptr);
+  (*rows)[slot] = new Row{stream, instance_id, dp_rank, FindStream(stream)};
+  context.rows.store(rows, std::memory_order_release);
+  retired_.RetireObject(const_cast<RowView*>(old));
+  row_slots_[{id, stream}] = slot;
+  return slot;
+}
+
+void ContextTable::RemoveRow(ContextId id, StreamId stream) {
+  auto it = row_slots_.find({id, stream});
+  if (it == row_slots_.end()) return;
+  Context& context = contexts_[id];
+  const RowView* old = context.rows.load(std::memory_order_relaxed);
+  auto* rows = new RowView(*old);
+  const Row* row = (*rows)[it->second];
+  (*rows)[it->second] = nullptr;
+  while (!rows->empty() && rows->back() == nullptr) rows->pop_back();
+  context.rows.store(rows, std::memory_order_release);
+  retired_.RetireObject(const_cast<RowView*>(old));
+  retired_.RetireObject(const_cast<Row*>(row));
+  row_slots_.erase(it);
+}
+
+StreamShared& ContextTable::AddStream(StreamId id, const ContextKey& context) {
+  const std::uint32_t slot = streams_.Allocate();
+  CHECK(slot == id);  // Apply assigns stream ids densely
+  StreamShared& shared = streams_[slot];
+  shared.context.store(new ContextKey(context), std::memory_order_release);
+  streams_end_.store(id + 1, std::memory_order_release);
+  return shared;
+}
+
+void ContextTable::RemoveStream(StreamId id) {
+  StreamShared& shared = streams_[static_cast<std::uint32_t>(id)];
+  const ContextKey* context = shared.context.exchange(nullptr, std::memory_order_acq_rel);
+  if (context != nullptr) retired_.RetireObject(const_cast<ContextKey*>(context));
+}
+
+StreamShared* ContextTable::FindStream(StreamId id) const {
+  if (id == 0 || id >= streams_end_.load(std::memory_order_acquire)) return nullptr;
+  return &streams_[static_cast<std::uint32_t>(id)];
+}
+
+}  // namespace conductor

@@ -1,0 +1,101 @@
+// Contexts and their rows.
+//
+// A context is one prefix tree: (tenant, model, LoRA name, block size) under one hash profile. Its
+// rows are the (instance, rank) pairs that have registered for it or stored into it: what a query
+// answers. A context without registrations and blocks does not exist for anyone, although its id
+// stays reserved for its key.
+//
+// One writer. Readers find contexts by key, and read profiles and rows, under an EpochGuard.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/hash/chain.h"
+#include "src/index/chunked_array.h"
+#include "src/index/entry.h"
+#include "src/index/epoch.h"
+#include "src/index/mix.h"
+#include "src/index/segment_map.h"
+#include "src/ports.h"
+#include "src/types.h"
+
+namespace conductor {
+
+// Contexts that may ever be named by one log: adapters are named by publishers.
+inline constexpr std::uint32_t kContextsMax = 1u << 20;
+
+// What the world may know of a stream without asking the apply thread.
+struct StreamShared {
+  std::atomic<StreamState> state{StreamState::kConnecting};
+  std::atomic<const ContextKey*> context{nullptr};  // the registration's; null: no such stream
+};
+
+struct Row {
+  StreamId stream = 0;
+  std::string instance_id;
+  std::uint32_t dp_rank = 0;
+  const StreamShared* shared = nullptr;
+};
+
+// Immutable once published. Free slots are null.
+using RowView = std::vector<const Row*>;
+
+struct ContextProfile {
+  HashProfile profile;
+  BlockHasher hasher;
+};
+
+struct Context {
+  ContextKey key;  // constant
+  Sum128 key_mix = 0;
+  std::atomic<const ContextProfile*> profile{nullptr};
+  std::atomic<const RowView*> rows{nullptr};
+  std::atomic<std::uint32_t> registrations{0};
+  std::atomic<std::uint64_t> blocks{0};     // entries with a live holder
+  std::atomic<std::uint64_t> fragments{0};  // those of them known by name only
+  std::atomic<ContextId> next_key{0};       // chain behind the key map
+
+  bool Exists() const {
+    return registrations.load(std::memory_order_acquire) > 0 ||
+           blocks.load(std::memory_order_acquire) > 0;
+  }
+};
+
+class ContextTable {
+ public:
+  explicit ContextTable(RetireList& retired) : retired_(retired), by_key_(retired) {}
+  ~ContextTable();
+
+  // Readers. 0: never heard of. An id does not mean that the context exists (Context::Exists).
+  ContextId Find(const ContextKey& key) const;
+  Context& context(ContextId id) const { return contexts_[id]; }
+  ContextId end_id() const { return contexts_.end_id(); }
+
+  // Writer. The id of `key`; 0 when kContextsMax is reached.
+  ContextId FindOrAdd(const ContextKey& key);
+  void SetProfile(ContextId id, const HashProfile& profile);
+  // The row of a stream, added when missing.
+  std::uint32_t RowOf(ContextId id, StreamId stream, const std::string& instance_id,
+                      std::uint32_t dp_rank);
+  void RemoveRow(ContextId id, StreamId stream);
+
+  // Streams, by StreamId, dense from 1.
+  StreamShared& AddStream(StreamId id, const ContextKey& context);
+  void RemoveStream(StreamId id);
+  StreamShared* FindStream(StreamId id) const;
+
+ private:
+  RetireList& retired_;
+  ChunkedArray<Context, 6, 1 << 14> contexts_;
+  ChunkedArray<StreamShared, 10, 1 << 16> streams_;
+  std::atomic<StreamId> streams_end_{1};
+  SegmentMap by_key_;
+  std::map<std::pair<ContextId, StreamId>, std::uint32_t> row_slots_;
+};
+
+}  // namespace conductor

@@ -1,0 +1,213 @@
+#include "src/index/holder_table.h"
+
+#include <algorithm>
+
+#include "src/check.h"
+
+namespace conductor {
+namespace {
+
+// Empty sets that are kept because the next block often makes them again.
+constexpr std::size_t kIdleSetsMax = 4'096;
+
+std::size_t SetBytes(const HolderSet& set) {
+  return sizeof(HolderSet) + set.size * sizeof(HolderId) + 64;  // and its interning node
+}
+
+}  // namespace
+
+bool HolderSet::Contains(HolderId holder) const {
+  return std::binary_search(holders.get(), holders.get() + size, holder);
+}
+
+HolderTable::~HolderTable() {
+  for (StateId id = 1; id < sets_.end_id(); ++id) delete sets_[id].load();
+}
+
+HolderId HolderTable::FindCurrent(const HolderKey& key) const {
+  auto it = current_.find(key);
+  return it == current_.end() ? 0 : it->second;
+}
+
+HolderId HolderTable::Current(const HolderKey& key, std::uint32_t row) {
+  auto [it, inserted] = current_.try_emplace(key, 0);
+  if (!inserted) return it->second;
+  const HolderId id = holders_.Allocate();
+  Holder& holder = holders_[id];
+  holder.key = key;
+  holder.row = row;
+  holder.retired.store(false, std::memory_order_relaxed);
+  holder.sum = 0;
+  holder.blocks.store(0, std::memory_order_relaxed);
+  holder.memberships = 0;
+  holder.states.clear();
+  holder.compact_at = 64;
+  it->second = id;
+  return id;
+}
+
+StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_hash,
+                            ContextId context) {
+  auto [begin, end] = interned_.equal_range(set_hash);
+  for (auto it = begin; it != end; ++it) {
+    const HolderSet& set = *Mutable(it->second);
+    if (set.size == holders.size() &&
+        std::equal(holders.begin(), holders.end(), set.holders.get())) {
+      return it->second;
+    }
+  }
+  auto* set = new HolderSet;
+  set->context = context;
+  set->size = static_cast<std::uint32_t>(holders.size());
+  set->holders.reset(new HolderId[holders.size()]);
+  std::copy(holders.begin(), holders.end(), set->holders.get());
+  set->set_hash = set_hash;
+  const StateId id = sets_.Allocate();
+  std::uint32_t live = 0;
+  for (HolderId h : holders) {
+    if (holders_[h].states.size() >= holders_[h].compact_at) CompactStates(h);
+    holders_[h].states.push_back(id);
+    if (holders_[h].retired.load(std::memory_order_relaxed)) {
+      set->has_retired = true;
+    } else {
+      ++live;
+    }
+  }
+  set->live.store(live, std::memory_order_relaxed);
+  bytes_ += SetBytes(*set);
+  ++set_count_;
+  interned_.emplace(set_hash, id);
+  // Release pairs with Find: readers see the whole set.
+  sets_[id].store(set, std::memory_order_release);
+  return id;
+}
+
+namespace {
+
+// A cached transition is valid when its target is still the set it was made for.
+StateId CachedTarget(const HolderTable& table, const HolderSet::Transition (&cache)[4],
+                     HolderId holder, std::uint64_t set_hash, std::uint32_t size) {
+  for (const auto& transition : cache) {
+    if (transition.holder != holder) continue;
+    const HolderSet* target = table.Find(transition.target);
+    if (target != nullptr && target->set_hash == set_hash && target->size == size) {
+      return transition.target;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+StateId HolderTable::WithHolder(StateId state, HolderId holder) {
+  const std::uint64_t mixed = MixHolder(holder);
+  if (state == 0) return Intern({holder}, mixed, holders_[holder].key.context);
+  HolderSet& set = *Mutable(state);
+  const std::uint64_t set_hash = set.set_hash + mixed;
+  if (StateId hit = CachedTarget(*this, set.add, holder, set_hash, set.size + 1)) return hit;
+  std::vector<HolderId> holders(set.holders.get(), set.holders.get() + set.size);
+  holders.insert(std::lower_bound(holders.begin(), holders.end(), holder), holder);
+  const StateId target = Intern(std::move(holders), set_hash, set.context);
+  set.add[set.next_add++ & 3] = {holder, target};
+  return target;
+}
+
+StateId HolderTable::WithoutHolder(StateId state, HolderId holder) {
+  HolderSet& set = *Mutable(state);
+  if (set.size == 1) return 0;
+  const std::uint64_t set_hash = set.set_hash - MixHolder(holder);
+  if (StateId hit = CachedTarget(*this, set.remove, holder, set_hash, set.size - 1)) return hit;
+  std::vector<HolderId> holders;
+  holders.reserve(set.size - 1);
+  for (std::uint32_t i = 0; i < set.size; ++i) {
+    if (set.holders[i] != holder) holders.push_back(set.holders[i]);
+  }
+  const StateId target = Intern(std::move(holders), set_hash, set.context);
+  set.remove[set.next_remove++ & 3] = {holder, target};
+  return target;
+}
+
+// Drops ids of sets that were freed, or whose id was given to another set.
+void HolderTable::CompactStates(HolderId id) {
+  std::vector<StateId>& states = holders_[id].states;
+  std::sort(states.begin(), states.end());
+  states.erase(std::unique(states.begin(), states.end()), states.end());
+  std::erase_if(states, [&](StateId state) {
+    const HolderSet* set = Find(state);
+    return set == nullptr || !set->Contains(id);
+  });
+  holders_[id].compact_at = states.size() * 2 + 64;
+}
+
+std::vector<StateId> HolderTable::Retire(HolderId id) {
+  Holder& holder = holders_[id];
+  holder.retired.store(true, std::memory_order_release);
+  holder.sum = 0;
+  current_.erase(holder.key);
+  CompactStates(id);
+  const std::vector<StateId> states = holder.states;
+  for (StateId state : states) {
+    HolderSet& set = *Mutable(state);
+    set.has_retired = true;
+    set.live.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  return states;
+}
+
+void HolderTable::Recycle(HolderId id) {
+  // Sets without entries may still name the holder; they must not be found again under its next
+  // owner.
+  for (StateId state : std::vector<StateId>(holders_[id].states)) {
+    const HolderSet* set = Find(state);
+    if (set != nullptr && set->entries == 0 && set->Contains(id)) FreeSet(state);
+  }
+  holders_[id].states.clear();
+  retired_.Retire(
+      [](void* owner, std::uintptr_t object) {
+        static_cast<HolderTable*>(owner)->holders_.Release(static_cast<HolderId>(object));
+      },
+      this, id);
+}
+
+void HolderTable::NoteEmpty(StateId id) {
+  HolderSet& set = *Mutable(id);
+  if (set.has_retired) {
+    FreeSet(id);
+    return;
+  }
+  if (!set.idle) {
+    set.idle = true;
+    idle_.push_back(id);
+  }
+  while (idle_.size() > kIdleSetsMax) {
+    const StateId oldest = idle_.front();
+    idle_.pop_front();
+    HolderSet* candidate = Mutable(oldest);
+    if (candidate == nullptr || !candidate->idle) continue;
+    candidate->idle = false;
+    if (candidate->entries == 0) FreeSet(oldest);
+  }
+}
+
+void HolderTable::FreeSet(StateId id) {
+  HolderSet* set = Mutable(id);
+  CHECK(set->entries == 0);
+  auto [begin, end] = interned_.equal_range(set->set_hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second == id) {
+      interned_.erase(it);
+      break;
+    }
+  }
+  bytes_ -= SetBytes(*set);
+  --set_count_;
+  sets_[id].store(nullptr, std::memory_order_release);
+  retired_.RetireObject(set);
+  retired_.Retire(
+      [](void* owner, std::uintptr_t object) {
+        static_cast<HolderTable*>(owner)->sets_.Release(static_cast<StateId>(object));
+      },
+      this, id);
+}
+
+}  // namespace conductor

@@ -1,0 +1,118 @@
+// Holders and holder sets.
+//
+// A holder is one generation of (stream, context, tier): what one publisher has in one tier since
+// it last lost everything there. Retiring a holder is one step, whatever it has: queries skip it,
+// the digest drops its sum, block counts drop the sets that have nobody else. The entries are
+// cleaned up later, in slices (prefix_index.h), which changes no answer.
+//
+// A state is the *set* of holders that have a block, interned: equal sets are one object. Sets are
+// immutable once published; readers follow state ids under an EpochGuard.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "src/index/chunked_array.h"
+#include "src/index/entry.h"
+#include "src/index/epoch.h"
+#include "src/index/mix.h"
+
+namespace conductor {
+
+struct HolderKey {
+  StreamId stream = 0;
+  ContextId context = 0;
+  Tier tier = Tier::kDevice;
+  bool unproven = false;
+  auto operator<=>(const HolderKey&) const = default;
+};
+
+struct Holder {
+  HolderKey key;                      // constant while the id is in use
+  std::uint32_t row = 0;              // of the context's row table; constant while in use
+  std::atomic<bool> retired{false};
+  Sum128 sum = 0;                     // of its blocks' mixes
+  std::atomic<std::uint64_t> blocks{0};     // blocks it has; meaningless once retired
+  std::uint64_t memberships = 0;      // entries whose set names it, retired or not
+  std::vector<StateId> states;        // sets that name it; may hold stale ids, compacted
+  std::size_t compact_at = 64;
+};
+
+struct HolderSet {
+  ContextId context = 0;
+  std::uint32_t size = 0;
+  std::unique_ptr<HolderId[]> holders;  // ascending
+  std::uint64_t set_hash = 0;
+  std::atomic<std::uint32_t> live{0};   // holders that are not retired
+  // Writer only.
+  std::uint64_t entries = 0, fragments = 0;
+  EntryId first_entry = 0;
+  bool has_retired = false;
+  bool idle = false;  // in the queue of sets that may be freed
+  struct Transition {
+    HolderId holder = 0;
+    StateId target = 0;
+  };
+  Transition add[4], remove[4];
+  std::uint8_t next_add = 0, next_remove = 0;
+
+  bool Contains(HolderId holder) const;
+};
+
+class HolderTable {
+ public:
+  HolderTable(RetireList& retired) : retired_(retired) {}
+  ~HolderTable();
+
+  // The current generation for `key`, created if there is none.
+  HolderId Current(const HolderKey& key, std::uint32_t row);
+  HolderId FindCurrent(const HolderKey& key) const;  // 0: none
+  Holder& holder(HolderId id) const { return holders_[id]; }
+  // Current holders, in key order.
+  const std::map<HolderKey, HolderId>& current() const { return current_; }
+
+  // Readers: nullptr for 0.
+  const HolderSet* Find(StateId id) const {
+    return id == 0 ? nullptr : sets_[id].load(std::memory_order_acquire);
+  }
+  HolderSet* Mutable(StateId id) const { return sets_[id].load(std::memory_order_relaxed); }
+  bool IsLive(StateId id) const {
+    const HolderSet* set = Find(id);
+    return set != nullptr && set->live.load(std::memory_order_acquire) > 0;
+  }
+
+  StateId WithHolder(StateId state, HolderId holder);
+  StateId WithoutHolder(StateId state, HolderId holder);
+
+  // Marks the holder as gone and lists its sets; the caller does the accounting and the cleanup.
+  std::vector<StateId> Retire(HolderId holder);
+  // The id may be recycled: no entry names it any more.
+  void Recycle(HolderId holder);
+  // A set lost its last entry; it is kept for a while, because sets come back.
+  void NoteEmpty(StateId state);
+
+  std::size_t bytes() const { return bytes_; }
+  std::size_t set_count() const { return set_count_; }
+
+ private:
+  StateId Intern(std::vector<HolderId> holders, std::uint64_t set_hash, ContextId context);
+  void FreeSet(StateId id);
+  void CompactStates(HolderId id);
+  static std::uint64_t MixHolder(HolderId id) { return HashMix(id, 0x686f6c646572ull); }
+
+  RetireList& retired_;
+  ChunkedArray<Holder, 10, 1 << 14> holders_;
+  ChunkedArray<std::atomic<HolderSet*>, 10, 1 << 16> sets_;
+  std::map<HolderKey, HolderId> current_;
+  std::unordered_multimap<std::uint64_t, StateId> interned_;  // looked up, never iterated
+  std::deque<StateId> idle_;
+  std::size_t bytes_ = 0;
+  std::size_t set_count_ = 0;
+};
+
+}  // namespace conductor

@@ -1,0 +1,288 @@
+// Who has an entry: copies, sums, states; retiring holders and cleaning up after them.
+#include <cstring>
+
+#include "src/check.h"
+#include "src/index/prefix_index.h"
+
+namespace conductor {
+namespace {
+
+// The facts of one block as a holder has it, in a fixed layout (the digest's definition).
+struct MixFacts {
+  std::uint64_t context_low = 0, context_high = 0;
+  std::uint64_t projected = 0;
+  std::uint64_t digest_low = 0, digest_high = 0;  // of a whole digest as name
+  std::uint64_t parent_low = 0, parent_high = 0;  // projected name; or the salt's digest
+  std::uint64_t fingerprint = 0;
+  std::uint32_t length = 0;
+  std::uint32_t copies = 0;
+  std::uint8_t shared = 0;
+  std::uint8_t link = 0;  // 0 none, 1 below a root, 2 below a block
+  std::uint8_t check = 0;
+  std::uint8_t extra_keys_on_wire = 0;
+  std::uint8_t zero[4] = {0, 0, 0, 0};
+};
+static_assert(sizeof(MixFacts) == 80, "no padding: it would be mixed too");
+
+}  // namespace
+
+Sum128 PrefixIndex::Mix(EntryId id, std::uint32_t copies) const {
+  const Entry& e = entries_[id];
+  const Sum128 context = contexts_.context(e.context).key_mix;
+  MixFacts facts;
+  facts.context_low = static_cast<std::uint64_t>(context);
+  facts.context_high = static_cast<std::uint64_t>(context >> 64);
+  facts.projected = e.projected;
+  if (e.digest_name != 0) {
+    const std::string& digest = digest_names_[e.digest_name];
+    const Sum128 mixed = FactMix(digest.data(), digest.size());
+    facts.digest_low = static_cast<std::uint64_t>(mixed);
+    facts.digest_high = static_cast<std::uint64_t>(mixed >> 64);
+  }
+  facts.copies = copies;
+  facts.shared = e.scope == kSharedScope ? 1 : 0;
+  if (const EntryId parent = e.parent.load(std::memory_order_relaxed)) {
+    const Entry& p = entries_[parent];
+    facts.link = p.scope == kRootScope ? 1 : 2;
+    facts.parent_low = p.projected;
+    if (p.scope == kRootScope && p.digest_name != 0) {
+      std::memcpy(&facts.parent_high, digest_names_[p.digest_name].data() + 8, 8);
+    }
+    facts.fingerprint = e.fingerprint.load(std::memory_order_relaxed);
+    facts.length = e.length.load(std::memory_order_relaxed);
+    facts.check = static_cast<std::uint8_t>(e.check);
+    facts.extra_keys_on_wire = e.extra_keys_on_wire ? 1 : 0;
+  }
+  return FactMix(&facts, sizeof(facts));
+}
+
+std::uint32_t PrefixIndex::Copies(EntryId id, HolderId holder) const {
+  if (copies_.empty()) return 1;
+  auto it = copies_.find((std::uint64_t{id} << 32) | holder);
+  return it == copies_.end() ? 1 : it->second;
+}
+
+std::vector<HolderId> PrefixIndex::LiveHolders(EntryId id) const {
+  std::vector<HolderId> live;
+  const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
+  for (std::uint32_t i = 0; set != nullptr && i < set->size; ++i) {
+    if (!holders_.holder(set->holders[i]).retired.load(std::memory_order_relaxed)) {
+      live.push_back(set->holders[i]);
+    }
+  }
+  return live;
+}
+
+// Takes the entry's mixes out of its holders' sums, or puts them in: around a change of its link.
+void PrefixIndex::AdjustSums(EntryId id, bool add) {
+  for (HolderId holder : LiveHolders(id)) {
+    const Sum128 mix = Mix(id, Copies(id, holder));
+    Sum128& sum = holders_.holder(holder).sum;
+    sum = add ? sum + mix : sum - mix;
+  }
+}
+
+HolderId PrefixIndex::HolderFor(const Arrival& arrival, BlockClass block_class) {
+  const bool unproven = block_class == BlockClass::kUnproven;
+  return holders_.Current({arrival.stream, arrival.context, arrival.tier, unproven}, arrival.row);
+}
+
+void PrefixIndex::AddHolder(EntryId id, HolderId holder, std::uint32_t copies) {
+  Entry& e = entries_[id];
+  Holder& h = holders_.holder(holder);
+  const StateId state = e.state.load(std::memory_order_relaxed);
+  const HolderSet* set = holders_.Find(state);
+  if (set != nullptr && set->Contains(holder)) {
+    const std::uint32_t before = Copies(id, holder);
+    const std::uint32_t after = std::min<std::uint64_t>(std::uint64_t{before} + copies, kCopiesMax);
+    if (after == before) return;
+    h.sum -= Mix(id, before);
+    h.sum += Mix(id, after);
+    copies_[(std::uint64_t{id} << 32) | holder] = after;
+    return;
+  }
+  MoveState(id, holders_.WithHolder(state, holder));
+  if (copies > 1) copies_[(std::uint64_t{id} << 32) | holder] = copies;
+  h.sum += Mix(id, copies);
+  h.blocks.fetch_add(1, std::memory_order_relaxed);
+  ++h.memberships;
+}
+
+void PrefixIndex::DropHolder(EntryId id, HolderId holder) {
+  Holder& h = holders_.holder(holder);
+  h.sum -= Mix(id, Copies(id, holder));
+  h.blocks.fetch_sub(1, std::memory_order_relaxed);
+  LeaveHolder(id, holder);
+}
+
+void PrefixIndex::LeaveHolder(EntryId id, HolderId holder) {
+  if (!copies_.empty()) copies_.erase((std::uint64_t{id} << 32) | holder);
+  MoveState(id, holders_.WithoutHolder(entries_[id].state.load(std::memory_order_relaxed), holder));
+  Holder& h = holders_.holder(holder);
+  --h.memberships;
+  if (h.memberships == 0 && h.retired.load(std::memory_order_relaxed)) holders_.Recycle(holder);
+}
+
+// Memberships of holders that are gone: no sums, those went when they were retired.
+void PrefixIndex::ForgetHolders(EntryId id, bool retired_only) {
+  const StateId state = entries_[id].state.load(std::memory_order_relaxed);
+  if (state == 0) return;
+  const HolderSet& set = *holders_.Find(state);
+  std::vector<HolderId> gone;
+  StateId target = retired_only ? state : 0;
+  for (std::uint32_t i = 0; i < set.size; ++i) {
+    const HolderId holder = set.holders[i];
+    if (retired_only) {
+      if (!holders_.holder(holder).retired.load(std::memory_order_relaxed)) continue;
+      target = holders_.WithoutHolder(target, holder);
+    }
+    gone.push_back(holder);
+  }
+  MoveState(id, target);
+  for (HolderId holder : gone) {
+    if (!copies_.empty()) copies_.erase((std::uint64_t{id} << 32) | holder);
+    Holder& h = holders_.holder(holder);
+    --h.memberships;
+    if (h.memberships == 0 && h.retired.load(std::memory_order_relaxed)) holders_.Recycle(holder);
+  }
+}
+
+void PrefixIndex::CountEntry(const HolderSet& set_const, bool fragment, std::int64_t sign) {
+  auto& set = const_cast<HolderSet&>(set_const);
+  const auto delta = static_cast<std::uint64_t>(sign);
+  set.entries += delta;
+  if (fragment) set.fragments += delta;
+  if (set.live.load(std::memory_order_relaxed) == 0) return;
+  Context& context = contexts_.context(set.context);
+  context.blocks.fetch_add(delta, std::memory_order_release);
+  blocks_.fetch_add(delta, std::memory_order_relaxed);
+  if (fragment) {
+    context.fragments.fetch_add(delta, std::memory_order_release);
+    fragments_.fetch_add(delta, std::memory_order_relaxed);
+  }
+}
+
+void PrefixIndex::MoveState(EntryId id, StateId target) {
+  Entry& e = entries_[id];
+  const StateId source = e.state.load(std::memory_order_relaxed);
+  if (source == target) return;
+  const bool fragment = IsFragment(e.block_class.load(std::memory_order_relaxed));
+  if (target != 0) {
+    HolderSet& set = *holders_.Mutable(target);
+    CountEntry(set, fragment, +1);
+  }
+  if (source != 0) {
+    HolderSet& set = *holders_.Mutable(source);
+    CountEntry(set, fragment, -1);
+    if (e.state_next != 0) entries_[e.state_next].state_prev = e.state_prev;
+    if (e.state_prev != 0) {
+      entries_[e.state_prev].state_next = e.state_next;
+    } else {
+      set.first_entry = e.state_next;
+    }
+  }
+  e.state_prev = e.state_next = 0;
+  // Release: a reader that sees the id sees the set behind it.
+  e.state.store(target, std::memory_order_release);
+  if (target != 0) {
+    HolderSet& set = *holders_.Mutable(target);
+    e.state_next = set.first_entry;
+    if (set.first_entry != 0) entries_[set.first_entry].state_prev = id;
+    set.first_entry = id;
+  }
+  if (source != 0 && holders_.Mutable(source)->entries == 0) holders_.NoteEmpty(source);
+}
+
+std::pair<EntryId, HolderId> PrefixIndex::FindHeld(ContextId context, StreamId stream, Tier tier,
+                                                   const BlockName& name) const {
+  for (Scope scope : {static_cast<Scope>(stream), kSharedScope}) {
+    const EntryId id = FindName(context, scope, name);
+    if (id == 0) continue;
+    const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
+    if (set == nullptr) continue;
+    for (bool unproven : {false, true}) {
+      const HolderId holder = holders_.FindCurrent({stream, context, tier, unproven});
+      if (holder != 0 && set->Contains(holder)) return {id, holder};
+    }
+  }
+  return {0, 0};
+}
+
+void PrefixIndex::RetireHolders(StreamId stream,
+                                const std::function<bool(const HolderKey&)>& which) {
+  std::vector<std::pair<HolderKey, HolderId>> chosen;
+  auto it = holders_.current().lower_bound(HolderKey{stream, 0, Tier::kDevice, false});
+  for (; it != holders_.current().end() && it->first.stream == stream; ++it) {
+    if (which(it->first)) chosen.push_back(*it);
+  }
+  for (const auto& [key, id] : chosen) {
+    Context& context = contexts_.context(key.context);
+    for (StateId state : holders_.Retire(id)) {
+      const HolderSet& set = *holders_.Find(state);
+      if (set.live.load(std::memory_order_relaxed) == 0) {
+        context.blocks.fetch_sub(set.entries, std::memory_order_release);
+        blocks_.fetch_sub(set.entries, std::memory_order_relaxed);
+        context.fragments.fetch_sub(set.fragments, std::memory_order_release);
+        fragments_.fetch_sub(set.fragments, std::memory_order_relaxed);
+      }
+      if (set.entries > 0) cleanup_.push_back(state);
+    }
+    if (holders_.holder(id).memberships == 0) holders_.Recycle(id);
+  }
+}
+
+bool PrefixIndex::CleanupSlice(std::size_t budget) {
+  while (budget > 0 && !cleanup_.empty()) {
+    const StateId state = cleanup_.front();
+    const HolderSet* set = holders_.Find(state);
+    if (set == nullptr || !set->has_retired || set->entries == 0) {
+      cleanup_.pop_front();
+      continue;
+    }
+    const EntryId id = set->first_entry;
+    --budget;
+    if (set->live.load(std::memory_order_relaxed) == 0) {
+      Purge(id);
+      continue;
+    }
+    ForgetHolders(id, /*retired_only=*/true);
+  }
+  return !cleanup_.empty();
+}
+
+Sum128 PrefixIndex::HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const {
+  Sum128 total = 0;
+  for (const auto& [key, id] : holders_.current()) {
+    const Holder& holder = holders_.holder(id);
+    if (holder.blocks.load(std::memory_order_relaxed) == 0) continue;
+    struct {
+      Sum128 stream, context, sum;
+      std::uint64_t tier, unproven;
+    } facts = {stream_mix(key.stream), contexts_.context(key.context).key_mix, holder.sum,
+               static_cast<std::uint64_t>(key.tier), key.unproven ? 1u : 0u};
+    static_assert(sizeof(facts) == 64, "no padding: it would be mixed too");
+    total += FactMix(&facts, sizeof(facts));
+  }
+  return total;
+}
+
+bool PrefixIndex::HoldsAnything(StreamId stream) const {
+  auto it = holders_.current().lower_bound(HolderKey{stream, 0, Tier::kDevice, false});
+  for (; it != holders_.current().end() && it->first.stream == stream; ++it) {
+    if (holders_.holder(it->second).blocks.load(std::memory_order_relaxed) > 0) return true;
+  }
+  return false;
+}
+
+std::uint64_t PrefixIndex::BlocksOf(StreamId stream, Tier tier) const {
+  std::uint64_t blocks = 0;
+  auto it = holders_.current().lower_bound(HolderKey{stream, 0, Tier::kDevice, false});
+  for (; it != holders_.current().end() && it->first.stream == stream; ++it) {
+    if (it->first.tier == tier) {
+      blocks += holders_.holder(it->second).blocks.load(std::memory_order_relaxed);
+    }
+  }
+  return blocks;
+}
+
+}  // namespace conductor

@@ -1,0 +1,107 @@
+// Service: the one door of every front end (HTTP, gRPC). Front ends convert, call, convert.
+//
+// Thread-safe. Queries run on the caller's thread without a lock; registrations go through the
+// apply queue and return when they are on disk. Queries answer kUnavailable / `not_ready` until the
+// log is rebuilt, and again while the service drains.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/fact.h"
+#include "src/limits.h"
+#include "src/ports.h"
+#include "src/query.h"
+#include "src/registration.h"
+#include "src/result.h"
+
+namespace conductor {
+
+struct ServiceView {
+  Registration registration;
+  StreamId stream = 0;
+  StreamStatus status;
+  std::uint64_t epoch = 0;
+  std::optional<std::uint64_t> last_seq;
+  std::optional<std::uint64_t> history_from;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> lost_ranges;
+  std::string hash_check;  // "verified", "mismatch", "unknown"
+  // Counters that are part of the state (the same after a restart), then runtime ones.
+  std::vector<std::pair<std::string, std::uint64_t>> counters;
+  std::uint64_t blocks_by_tier[kTierCount] = {0, 0, 0, 0};  // blocks held, per tier, from device
+};
+
+struct ContextView {
+  ContextKey key;
+  HashProfile hash_profile;
+  std::uint64_t prefix_count = 0;
+  std::map<std::string, std::set<std::uint32_t>> instances;
+};
+
+struct Readiness {
+  bool ready = false;
+  std::string phase;  // "rebuilding", "catching_up", "ready", "draining", "log_failed"
+  Seq replayed = 0, total = 0;
+  std::uint64_t streams_waiting = 0;
+};
+
+struct StatusView {
+  std::string version, commit;
+  std::int64_t uptime_ms = 0;
+  Readiness readiness;
+  Seq log_first = 0, log_last = 0, log_synced = 0;
+  std::string digest;  // 32 hex digits: the state digest at log_applied
+  Seq log_applied = 0;
+  std::uint64_t blocks = 0, contexts = 0, registrations = 0, fragments = 0, index_bytes = 0;
+  std::uint64_t queue_frames = 0;
+  std::string log_error;  // empty: the log takes writes
+  std::string data_dir;
+  std::uint16_t http_port = 0, rpc_port = 0;
+};
+
+// A gauge or counter for /metrics: conductor_<name>{labels}. The label values are never salts.
+struct MetricSample {
+  std::string name, help;
+  bool counter = false;
+  std::vector<std::pair<std::string, std::string>> labels;
+  double value = 0;
+};
+
+struct RegisterOutcome {
+  std::string instance_id;
+  bool already = false;  // the identical configuration was registered before
+};
+
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  virtual Result<QueryAnswer> Query(const PromptQuery& query) const = 0;
+  virtual Result<QueryAnswer> QueryByHash(const HashQuery& query) const = 0;
+
+  virtual Result<RegisterOutcome> Register(const RegistrationRequest& request) = 0;
+  // Errors: kNotFound / `not_found`. The answer is "id|tenant|rank".
+  virtual Result<std::string> Unregister(const ServiceKey& key) = 0;
+
+  virtual Result<std::vector<ServiceView>> ListServices() const = 0;
+  virtual Result<std::vector<ContextView>> GetGlobalView() const = 0;
+  virtual Readiness GetReadiness() const = 0;
+  virtual Result<StatusView> GetStatus() const = 0;
+  virtual std::vector<MetricSample> CollectMetrics() const = 0;
+
+  virtual Result<SnapshotInfo> CreateSnapshot() = 0;
+  virtual Result<std::vector<SnapshotInfo>> ListSnapshots() const = 0;
+  // Records [from, from + count) rendered for `inspect log`, one text line each fact.
+  virtual Result<std::vector<std::string>> InspectLog(Seq from, std::uint32_t count_max) const = 0;
+  // Holders of a block by its 64-bit name in every context, one text line each.
+  virtual Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const = 0;
+
+  virtual const Limits& limits() const = 0;
+};
+
+}  // namespace conductor

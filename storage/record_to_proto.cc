@@ -1,0 +1,223 @@
+#include "storage/record_to_proto.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace conductor::storage {
+namespace {
+
+std::string_view Bytes(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+std::string_view Bytes(const SaltDigest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+v1::Tier ToProto(Tier tier) {
+  return static_cast<v1::Tier>(tier);
+}
+
+void ToProto(const BlockName& name, v1::BlockName* message) {
+  message->set_projected(name.projected);
+  if (!name.digest.empty()) message->set_digest(name.digest);
+}
+
+// Names as parallel arrays: `name_of(i)` for i below `count`.
+template <typename NameOf, typename Message>
+void NamesToProto(std::size_t count, const NameOf& name_of, Message* message) {
+  message->mutable_names()->Reserve(static_cast<int>(count));
+  bool any_digest = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    message->add_names(name_of(i).projected);
+    any_digest = any_digest || !name_of(i).digest.empty();
+  }
+  if (!any_digest) return;
+  for (std::size_t i = 0; i < count; ++i) message->add_digests(name_of(i).digest);
+}
+
+void ToProto(const Registration& registration, v1::Registration* message) {
+  message->set_instance_id(registration.instance_id);
+  message->set_endpoint(registration.endpoint);
+  message->set_replay_endpoint(registration.replay_endpoint);
+  message->set_snapshot_endpoint(registration.snapshot_endpoint);
+  if (registration.has_topic) message->set_topic(registration.topic);
+  message->set_type(static_cast<v1::PublisherType>(registration.type));
+  message->set_model_name(registration.model_name);
+  message->set_lora_name(registration.lora_name);
+  message->set_tenant_id(registration.tenant_id);
+  message->set_block_size(registration.block_size);
+  message->set_dp_rank(registration.dp_rank);
+  message->set_has_cache_group(registration.has_cache_group);
+  v1::HashProfile* profile = message->mutable_hash_profile();
+  profile->set_strategy(static_cast<v1::HashStrategy>(registration.hash_profile.strategy));
+  profile->set_algorithm(static_cast<v1::HashAlgorithm>(registration.hash_profile.algorithm));
+  profile->set_python_hash_seed(registration.hash_profile.python_hash_seed);
+  profile->set_root_digest(std::string(Bytes(registration.hash_profile.root_digest)));
+  for (const auto& [part, total] : registration.pool_parts) {
+    v1::PoolPart* entry = message->add_pool_parts();
+    entry->set_name(part);
+    entry->set_total(total);
+  }
+  message->set_origin(static_cast<v1::RegistrationOrigin>(registration.origin));
+  message->set_static_name(registration.static_name);
+}
+
+void ChecksToProto(const std::vector<StoredBlock>& blocks, v1::Stored* message) {
+  if (blocks.empty()) return;
+  const HashCheck first = blocks.front().check;
+  const bool all_same =
+      std::all_of(blocks.begin(), blocks.end(),
+                  [first](const StoredBlock& block) { return block.check == first; });
+  std::string* checks = message->mutable_checks();
+  checks->assign(all_same ? 1 : blocks.size(), static_cast<char>(first));
+  if (all_same) return;
+  for (std::size_t i = 0; i < blocks.size(); ++i) (*checks)[i] = static_cast<char>(blocks[i].check);
+}
+
+void ToProto(const Stored& stored, v1::Stored* message) {
+  message->set_tier(ToProto(stored.tier));
+  if (stored.lora_name) message->set_lora_name(*stored.lora_name);
+  message->set_token_less(!stored.has_tokens);
+  message->set_extra_keys_on_wire(stored.extra_keys_on_wire);
+  message->set_block_length(stored.block_length);
+  if (stored.parent) ToProto(*stored.parent, message->mutable_parent());
+  if (stored.salt) message->set_salt_digest(std::string(Bytes(*stored.salt)));
+  const std::vector<StoredBlock>& blocks = stored.blocks;
+  NamesToProto(
+      blocks.size(), [&](std::size_t i) -> const BlockName& { return blocks[i].name; }, message);
+  const bool any_fingerprint =
+      std::any_of(blocks.begin(), blocks.end(),
+                  [](const StoredBlock& block) { return block.fingerprint != 0; });
+  if (any_fingerprint) {
+    message->mutable_fingerprints()->Reserve(static_cast<int>(blocks.size()));
+    for (const StoredBlock& block : blocks) message->add_fingerprints(block.fingerprint);
+  }
+  ChecksToProto(blocks, message);
+  if (stored.last_digest) message->set_last_digest(std::string(Bytes(*stored.last_digest)));
+}
+
+template <typename PoolObject>
+void PoolObjectToProto(const PoolObject& object, v1::PoolObject* message) {
+  message->set_tier(ToProto(object.tier));
+  message->set_backend_id(object.backend_id);
+  message->set_tenant_id(object.tenant_id);
+  message->set_model_name(object.model_name);
+  message->set_lora_name(object.lora_name);
+  message->set_block_size(object.block_size);
+  ToProto(object.name, message->mutable_name());
+  message->set_part(object.part);
+}
+
+struct EventWriter {
+  v1::Event* message;
+
+  void operator()(const Stored& stored) const { ToProto(stored, message->mutable_stored()); }
+  void operator()(const Removed& removed) const {
+    v1::Removed* out = message->mutable_removed();
+    out->set_tier(ToProto(removed.tier));
+    NamesToProto(
+        removed.names.size(), [&](std::size_t i) -> const BlockName& { return removed.names[i]; },
+        out);
+  }
+  void operator()(const Cleared& cleared) const {
+    message->mutable_cleared()->set_all_tiers(cleared.all_tiers);
+  }
+  void operator()(const PoolStored& object) const {
+    PoolObjectToProto(object, message->mutable_pool_stored());
+  }
+  void operator()(const PoolRemoved& object) const {
+    PoolObjectToProto(object, message->mutable_pool_removed());
+  }
+  void operator()(const PoolCleared& cleared) const {
+    message->mutable_pool_cleared()->set_backend_id(cleared.backend_id);
+    message->mutable_pool_cleared()->set_tenant_id(cleared.tenant_id);
+  }
+};
+
+struct FactWriter {
+  v1::Fact* message;
+
+  void operator()(const Registered& registered) const {
+    v1::Registered* out = message->mutable_registered();
+    ToProto(registered.registration, out->mutable_registration());
+    out->set_unverified_blocks(static_cast<v1::UnverifiedBlocks>(registered.unverified_blocks));
+  }
+  void operator()(const Unregistered& unregistered) const {
+    v1::Unregistered* out = message->mutable_unregistered();
+    out->set_instance_id(unregistered.key.instance_id);
+    out->set_tenant_id(unregistered.key.tenant_id);
+    out->set_dp_rank(unregistered.key.dp_rank);
+  }
+  void operator()(const Frame& frame) const {
+    v1::Frame* out = message->mutable_frame();
+    out->set_stream(frame.stream);
+    out->set_number(frame.number);
+    out->set_publisher_time_us(frame.publisher_time_us);
+    out->set_fingerprint(frame.fingerprint);
+    out->mutable_events()->Reserve(static_cast<int>(frame.events.size()));
+    for (const Event& event : frame.events) std::visit(EventWriter{out->add_events()}, event);
+    for (const auto& [reason, count] : frame.ignored) {
+      out->add_ignored_reasons(static_cast<v1::IgnoreReason>(reason));
+      out->add_ignored_counts(count);
+    }
+  }
+  void operator()(const NewEpoch& epoch) const {
+    v1::NewEpoch* out = message->mutable_new_epoch();
+    out->set_stream(epoch.stream);
+    out->set_unverified_blocks(static_cast<v1::UnverifiedBlocks>(epoch.unverified_blocks));
+  }
+  void operator()(const CountingGroup& group) const {
+    message->mutable_counting_group()->set_stream(group.stream);
+    message->mutable_counting_group()->set_group(group.group);
+  }
+  void operator()(const HistoryStart& start) const {
+    message->mutable_history_start()->set_stream(start.stream);
+    message->mutable_history_start()->set_number(start.number);
+  }
+  void operator()(const Lost& lost) const {
+    v1::Lost* out = message->mutable_lost();
+    out->set_stream(lost.stream);
+    out->set_from(lost.from);
+    out->set_to(lost.to);
+  }
+  void operator()(const Dropped& dropped) const {
+    message->mutable_dropped()->set_stream(dropped.stream);
+    message->mutable_dropped()->set_reason(static_cast<v1::DropReason>(dropped.reason));
+  }
+  void operator()(const Evicted& evicted) const {
+    v1::Evicted* out = message->mutable_evicted();
+    out->set_stream(evicted.stream);
+    out->set_tier(ToProto(evicted.tier));
+    out->set_lora_name(evicted.lora_name);
+    ToProto(evicted.name, out->mutable_name());
+  }
+  void operator()(const PublisherSnapshot& snapshot) const {
+    v1::PublisherSnapshot* out = message->mutable_publisher_snapshot();
+    out->set_stream(snapshot.stream);
+    out->set_resume_number(snapshot.resume_number);
+    out->set_epoch(snapshot.epoch);
+    const auto& links = snapshot.links;
+    NamesToProto(
+        links.size(), [&](std::size_t i) -> const BlockName& { return links[i].second; }, out);
+    bool any_digest = false;
+    for (const auto& [parent, name] : links) {
+      out->mutable_has_parent()->push_back(parent ? 1 : 0);
+      out->add_parents(parent ? parent->projected : 0);
+      any_digest = any_digest || (parent && !parent->digest.empty());
+    }
+    if (!any_digest) return;
+    for (const auto& [parent, name] : links) {
+      out->add_parent_digests(parent ? parent->digest : std::string());
+    }
+  }
+};
+
+}  // namespace
+
+void ToProto(const Record& record, v1::Record* message) {
+  message->mutable_facts()->Reserve(static_cast<int>(record.facts.size()));
+  for (const Fact& fact : record.facts) std::visit(FactWriter{message->add_facts()}, fact);
+}
+
+}  // namespace conductor::storage

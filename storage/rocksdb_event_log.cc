@@ -1,0 +1,188 @@
+#include "storage/rocksdb_event_log.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/checkpoints.h"
+#include "storage/data_directory.h"
+#include "storage/log_format.h"
+#include "storage/log_store.h"
+#include "storage/record_codec.h"
+#include "storage/rocksdb_options.h"
+#include "storage/storage_error.h"
+#include "storage/synced_mark.h"
+
+namespace conductor::storage {
+namespace {
+
+using ReadLock = std::shared_lock<std::shared_mutex>;
+using WriteLock = std::unique_lock<std::shared_mutex>;
+
+std::string RecordName(Seq seq) {
+  return "record " + std::to_string(seq);
+}
+
+Error WithPrefix(const std::string& prefix, Error error) {
+  error.message = prefix + ": " + error.message;
+  return error;
+}
+
+LogStoreOptions StoreOptions(const RocksDbEventLogOptions& options) {
+  return {options.data_dir, options.create_if_missing, options.read_only, options.env,
+          options.on_warning};
+}
+
+}  // namespace
+
+RocksDbEventLog::RocksDbEventLog(Options options) : options_(std::move(options)) {}
+RocksDbEventLog::~RocksDbEventLog() = default;
+
+Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) {
+  std::unique_ptr<RocksDbEventLog> log(new RocksDbEventLog(std::move(options)));
+  const Options& chosen = log->options_;
+  CONDUCTOR_RETURN_IF_ERROR(
+      PrepareDataDirectory(chosen.data_dir, chosen.create_if_missing && !chosen.read_only));
+  if (!chosen.read_only) {
+    if (!chosen.create_if_missing) {
+      // Before the lock file is made: a directory without a log stays as it is.
+      CONDUCTOR_ASSIGN_OR_RETURN(const bool present, HasDatabase(chosen.data_dir));
+      if (!present) return MakeError(ErrorCode::kNotFound, log->Named() + " holds no log");
+    }
+    CONDUCTOR_ASSIGN_OR_RETURN(log->owner_, OwnerLock::Acquire(chosen.data_dir));
+  }
+  CONDUCTOR_RETURN_IF_ERROR(log->OpenStore());
+  return log;
+}
+
+// The caller holds store_mutex_ exclusively, or is Open.
+Status RocksDbEventLog::OpenStore() {
+  store_.reset();
+  CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions(options_)));
+  first_.store(store_->report.first, std::memory_order_release);
+  last_.store(store_->report.last, std::memory_order_release);
+  if (options_.read_only) return {};
+  if (synced_mark_ == nullptr) {
+    CONDUCTOR_ASSIGN_OR_RETURN(synced_mark_, SyncedMark::Open(options_.data_dir));
+  }
+  // Recovery has written what it recovered into tables, so all of it is on disk.
+  synced_mark_->Reset(store_->report.last);
+  return {};
+}
+
+Status RocksDbEventLog::CheckWritable() const {
+  if (options_.read_only) {
+    return MakeError(ErrorCode::kFailedPrecondition, Named() + " is open read-only");
+  }
+  const std::lock_guard<std::mutex> lock(ended_mutex_);
+  if (!ended_) return {};
+  return MakeError(ErrorCode::kUnavailable, Named() + ": the log was ended by: " + ended_->message);
+}
+
+tl::unexpected<Error> RocksDbEventLog::End(Error error) {
+  const std::lock_guard<std::mutex> lock(ended_mutex_);
+  if (!ended_) ended_ = error;
+  return tl::unexpected(std::move(error));
+}
+
+Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability durability) {
+  const ReadLock lock(store_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  const Seq last = LastSeq();
+  rocksdb::WriteBatch batch;
+  Seq seq = last;
+  for (const Record& record : records) {
+    auto value = EncodeRecord(record);
+    if (!value) return tl::unexpected(WithPrefix(RecordName(seq + 1), value.error()));
+    const auto key = EncodeSeqKey(++seq);
+    const rocksdb::Status put =
+        batch.Put(store_->log, rocksdb::Slice(key.data(), key.size()), *value);
+    if (!put.ok()) return End(FromRocksDb(put, Named() + ": batch of " + RecordName(seq)));
+  }
+  const bool sync = durability == Durability::kSynced;
+  const rocksdb::Status written = store_->db->Write(MakeWriteOptions(sync), &batch);
+  if (!written.ok()) {
+    return End(FromRocksDb(
+        written, Named() + ": append of " + RecordName(last + 1) + " to " + std::to_string(seq)));
+  }
+  last_.store(seq, std::memory_order_release);
+  if (sync) synced_mark_->Advance(seq);
+  return seq;
+}
+
+Status RocksDbEventLog::Sync() {
+  const ReadLock lock(store_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  const Seq last = LastSeq();
+  const rocksdb::Status synced = store_->db->SyncWAL();
+  if (!synced.ok()) return End(FromRocksDb(synced, Named() + ": sync"));
+  synced_mark_->Advance(last);
+  return {};
+}
+
+Result<Seq> RocksDbEventLog::Reopen() {
+  const WriteLock lock(store_mutex_);
+  if (Status opened = OpenStore(); !opened) {
+    store_.reset();
+    return End(opened.error());
+  }
+  const std::lock_guard<std::mutex> ended_lock(ended_mutex_);
+  ended_.reset();
+  return LastSeq();
+}
+
+Status RocksDbEventLog::Read(Seq from, Seq to,
+                             const std::function<Status(Seq, const Record&)>& visit) const {
+  const ReadLock lock(store_mutex_);
+  if (store_ == nullptr) {
+    return MakeError(ErrorCode::kUnavailable, Named() + ": the log could not be reopened");
+  }
+  if (from < FirstSeq()) {
+    return MakeError(ErrorCode::kOutOfRange,
+                     RecordName(from) + ": the log begins at " + std::to_string(FirstSeq()));
+  }
+  const Seq last = std::min(to, LastSeq());
+  if (from > last) return {};
+  const auto from_key = EncodeSeqKey(from);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      store_->db->NewIterator(MakeReadOptions(), store_->log));
+  it->Seek(rocksdb::Slice(from_key.data(), from_key.size()));
+  for (Seq seq = from; seq <= last; ++seq, it->Next()) {
+    if (!it->status().ok()) {
+      return tl::unexpected(FromRocksDb(it->status(), Named() + ": read of " + RecordName(seq)));
+    }
+    const std::optional<Seq> found =
+        it->Valid() ? DecodeSeqKey(it->key().ToStringView()) : std::nullopt;
+    if (found != seq) {
+      return MakeError(ErrorCode::kDataLoss,
+                       Named() + ": " + RecordName(seq) + " is missing, found " +
+                           (found ? RecordName(*found) : std::string("none after it")));
+    }
+    auto record = DecodeRecord(it->value().ToStringView());
+    if (!record) {
+      return tl::unexpected(WithPrefix(Named() + ": " + RecordName(seq), record.error()));
+    }
+    CONDUCTOR_RETURN_IF_ERROR(visit(seq, *record));
+  }
+  return {};
+}
+
+Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
+  const std::lock_guard<std::mutex> checkpoint_lock(checkpoint_mutex_);
+  const ReadLock lock(store_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  return WriteCheckpoint(StoreOptions(options_), store_->db.get());
+}
+
+Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListCheckpoints() const {
+  return FindCheckpoints(options_.data_dir);
+}
+
+RecoveryReport RocksDbEventLog::GetRecoveryReport() const {
+  const ReadLock lock(store_mutex_);
+  return store_ == nullptr ? RecoveryReport{} : store_->report;
+}
+
+}  // namespace conductor::storage

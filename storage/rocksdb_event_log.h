@@ -1,0 +1,98 @@
+// RocksDbEventLog: the log on disk (docs/log_format.md), and its checkpoints.
+//
+// One process owns a data directory at a time; others may open it read-only meanwhile and see what
+// had been written when they opened it. Append returns when the bytes were handed to the kernel (a
+// kill of the process loses nothing), Sync when they are on disk (a power cut loses nothing).
+//
+// One thread appends and reopens; Sync, Read, positions and checkpoints are for any thread. Read's
+// visitor must not call Reopen. After an error of Append or Sync only Reopen brings the log back;
+// the one exception is kInvalidArgument (a record the format cannot hold): nothing was touched.
+//
+//   auto log = RocksDbEventLog::Open({.data_dir = "/var/lib/conductor"});
+//   if (!log) return Fail(log.error());
+//   Print(ToLine((*log)->GetRecoveryReport()));
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/ports.h"
+#include "storage/recovery_report.h"
+
+namespace rocksdb {
+class Env;
+}  // namespace rocksdb
+
+namespace conductor::storage {
+
+struct LogStore;
+class OwnerLock;
+class SyncedMark;
+
+struct RocksDbEventLogOptions {
+  std::string data_dir;
+  bool create_if_missing = true;  // the directory itself too, but not its parents
+  bool read_only = false;         // needs no lock and leaves no trace
+  // Where RocksDB's files go; borrowed, must outlive the log. None: the default one.
+  rocksdb::Env* env = nullptr;
+  // RocksDB's warnings and errors, a line each, from any thread. None: dropped.
+  std::function<void(std::string_view)> on_warning;
+};
+
+class RocksDbEventLog : public EventLog, public SnapshotStore {
+ public:
+  using Options = RocksDbEventLogOptions;
+
+  // kFailedPrecondition: in use, no directory, another database, a newer format. kNotFound: no log
+  // and not to be created. kPermissionDenied: not writable. kDataLoss: damaged.
+  static Result<std::unique_ptr<RocksDbEventLog>> Open(Options options);
+  ~RocksDbEventLog() override;
+
+  Result<Seq> Append(std::span<const Record> records, Durability durability) override;
+  Status Sync() override;
+  Result<Seq> Reopen() override;
+  Seq FirstSeq() const override { return first_.load(std::memory_order_acquire); }
+  Seq LastSeq() const override { return last_.load(std::memory_order_acquire); }
+  Status Read(Seq from, Seq to,
+              const std::function<Status(Seq, const Record&)>& visit) const override;
+
+  Result<SnapshotInfo> CreateCheckpoint() override;
+  Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
+
+  // What the last Open or Reopen found.
+  RecoveryReport GetRecoveryReport() const;
+  const std::string& data_dir() const { return options_.data_dir; }
+
+ private:
+  explicit RocksDbEventLog(Options options);
+  Status OpenStore();
+  Status CheckWritable() const;
+  tl::unexpected<Error> End(Error error);
+  std::string Named() const { return "data directory " + options_.data_dir; }
+
+  const Options options_;
+  std::unique_ptr<OwnerLock> owner_;
+  std::unique_ptr<SyncedMark> synced_mark_;
+
+  // Held shared by whoever uses store_, exclusively by Reopen, which replaces it.
+  mutable std::shared_mutex store_mutex_;
+  std::unique_ptr<LogStore> store_;  // none after a failed Reopen
+
+  // Written by the appending thread after the records are there (release), read by any (acquire).
+  std::atomic<Seq> first_{1};
+  std::atomic<Seq> last_{0};
+
+  mutable std::mutex ended_mutex_;
+  std::optional<Error> ended_;  // guarded by ended_mutex_: why the handle takes no more writes
+
+  std::mutex checkpoint_mutex_;  // one checkpoint at a time; taken before store_mutex_
+};
+
+}  // namespace conductor::storage

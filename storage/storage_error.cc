@@ -1,0 +1,58 @@
+#include "storage/storage_error.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace conductor::storage {
+namespace {
+
+ErrorCode CodeOf(const rocksdb::Status& status) {
+  if (status.IsCorruption()) return ErrorCode::kDataLoss;
+  if (status.IsNoSpace() || status.IsMemoryLimit() || status.IsSpaceLimit()) {
+    return ErrorCode::kResourceExhausted;
+  }
+  if (status.IsNotFound() || status.IsPathNotFound()) return ErrorCode::kNotFound;
+  if (status.IsIOError() || status.IsBusy() || status.IsTimedOut() || status.IsTryAgain()) {
+    return ErrorCode::kUnavailable;
+  }
+  if (status.IsAborted() || status.IsShutdownInProgress()) return ErrorCode::kAborted;
+  if (status.IsInvalidArgument()) return ErrorCode::kFailedPrecondition;
+  if (status.IsNotSupported()) return ErrorCode::kUnimplemented;
+  return ErrorCode::kInternal;
+}
+
+ErrorCode CodeOf(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+      return ErrorCode::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ErrorCode::kPermissionDenied;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+      return ErrorCode::kResourceExhausted;
+    case ENOTDIR:
+    case EEXIST:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return ErrorCode::kFailedPrecondition;
+    default:
+      return ErrorCode::kUnavailable;
+  }
+}
+
+}  // namespace
+
+Error FromRocksDb(const rocksdb::Status& status, const std::string& what) {
+  return Error{CodeOf(status), what + ": " + status.ToString(), "", "", -1};
+}
+
+Error FromErrno(int error_number, const std::string& what) {
+  return Error{CodeOf(error_number), what + ": " + std::generic_category().message(error_number),
+               "", "", -1};
+}
+
+}  // namespace conductor::storage
