@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "replay/wire/utf8.h"
+#include "src/hash/utf8.h"
 
 namespace conductor::http {
 
@@ -81,11 +81,21 @@ void AnswerWriter::Quote(std::string_view text) {
   json_.push_back('"');
   for (const char c : text) {
     switch (c) {
-      case '"': json_ += "\\\""; break;
-      case '\\': json_ += "\\\\"; break;
-      case '\n': json_ += "\\n"; break;
-      case '\r': json_ += "\\r"; break;
-      case '\t': json_ += "\\t"; break;
+      case '"':
+        json_ += "\\\"";
+        break;
+      case '\\':
+        json_ += "\\\\";
+        break;
+      case '\n':
+        json_ += "\\n";
+        break;
+      case '\r':
+        json_ += "\\r";
+        break;
+      case '\t':
+        json_ += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           json_ += "\\u00";

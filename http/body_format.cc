@@ -60,9 +60,9 @@ Result<BodyFormat> ParseContentType(std::string_view content_type) {
   const std::string type = MediaType(content_type);
   if (type.empty() || type == "application/x-www-form-urlencoded") return BodyFormat::kJson;
   if (auto format = FormatOfMediaType(type)) return *format;
-  return InvalidField("unsupported_content_type", "",
-                      "Content-Type: expected application/msgpack or application/json, got '" +
-                          type + "'");
+  return InvalidField(
+      "unsupported_content_type", "",
+      "Content-Type: expected application/msgpack or application/json, got '" + type + "'");
 }
 
 std::optional<BodyFormat> ParseAccept(std::string_view accept) {

@@ -18,10 +18,9 @@ bool WrongType(Error* error, const std::string& field, std::string_view expected
                long long index = -1) {
   std::string where = field;
   if (index >= 0) where += "[" + std::to_string(index) + "]";
-  return Refuse(error, "invalid_type", field,
-                where + ": expected " + std::string(expected) + ", got " +
-                    std::string(Describe(got)),
-                index);
+  return Refuse(
+      error, "invalid_type", field,
+      where + ": expected " + std::string(expected) + ", got " + std::string(Describe(got)), index);
 }
 
 bool OutOfRange(Error* error, const std::string& field, std::string_view expected,
@@ -44,8 +43,7 @@ class FieldSink : public BodySink {
 
 class TextSink final : public FieldSink {
  public:
-  TextSink(std::string_view field, std::optional<std::string>* out)
-      : FieldSink(field), out_(out) {}
+  TextSink(std::string_view field, std::optional<std::string>* out) : FieldSink(field), out_(out) {}
   bool OnEvent(const BodyEvent& event, Error* error) override {
     if (event.kind != Kind::kText) return WrongType(error, field_, "text", event.kind);
     *out_ = std::string(event.text);
@@ -181,9 +179,13 @@ class HashesSink final : public NumbersSink<std::uint64_t> {
   bool OnElement(const BodyEvent& event, long long index, Error* error) override {
     constexpr std::string_view kExpected = "a 64-bit hash";
     switch (event.kind) {
-      case Kind::kInteger: Put(event.bits); return true;
-      case Kind::kHuge: return OutOfRange(error, field_, kExpected, index);
-      case Kind::kText: return OnText(event.text, index, error);
+      case Kind::kInteger:
+        Put(event.bits);
+        return true;
+      case Kind::kHuge:
+        return OutOfRange(error, field_, kExpected, index);
+      case Kind::kText:
+        return OnText(event.text, index, error);
       default:
         return WrongType(error, field_, "a 64-bit integer or its decimal text", event.kind, index);
     }
@@ -228,10 +230,13 @@ class ExtraKeysSink final : public FieldSink {
       case 0:
         if (event.kind != Kind::kArrayStart) return NotArray(event.kind, -1, error);
         level_ = 1;
-        return true;
-      case 1: return OnBlock(event, error);
-      case 2: return OnKey(event, error);
-      default: return OnPair(event, error);
+        return event.bits <= count_max_ || TooMany(error);
+      case 1:
+        return OnBlock(event, error);
+      case 2:
+        return OnKey(event, error);
+      default:
+        return OnPair(event, error);
     }
   }
 
@@ -245,8 +250,8 @@ class ExtraKeysSink final : public FieldSink {
   bool WrongPair(Kind got, Error* error) {
     return WrongType(error, field_, "[identifier, offset]", got, Block());
   }
-  bool Count(Error* error) {
-    if (++count_ <= count_max_) return true;
+  bool Count(Error* error) { return ++count_ <= count_max_ || TooMany(error); }
+  bool TooMany(Error* error) {
     return Refuse(error, "too_large", field_,
                   field_ + ": expected at most " + std::to_string(count_max_) + " entries");
   }
@@ -264,8 +269,12 @@ class ExtraKeysSink final : public FieldSink {
     if (!Count(error)) return false;
     ExtraKey key;
     switch (event.kind) {
-      case Kind::kText: key = {ExtraKey::Kind::kText, std::string(event.text), 0}; break;
-      case Kind::kBytes: key = {ExtraKey::Kind::kBytes, std::string(event.text), 0}; break;
+      case Kind::kText:
+        key = {ExtraKey::Kind::kText, std::string(event.text), 0};
+        break;
+      case Kind::kBytes:
+        key = {ExtraKey::Kind::kBytes, std::string(event.text), 0};
+        break;
       case Kind::kInteger:
         key.kind = ExtraKey::Kind::kInteger;
         if (!TakeOffset(event, &key.integer, error)) return false;
@@ -275,7 +284,8 @@ class ExtraKeysSink final : public FieldSink {
         level_ = 3;
         pair_size_ = 0;
         break;
-      default: return WrongType(error, field_, "an extra key", event.kind, Block());
+      default:
+        return WrongType(error, field_, "an extra key", event.kind, Block());
     }
     out_->back().push_back(std::move(key));
     return true;
@@ -323,10 +333,10 @@ class IntegerMapSink final : public FieldSink {
       return true;
     }
     if (event.kind == Kind::kObjectEnd) return true;
-    if (event.kind != Kind::kKey) return TakeInt64(event, key_, &(**out_)[key_], error);
+    if (event.kind != Kind::kKey) return TakeInt64(event, Name(), &(**out_)[key_], error);
     key_ = event.text;
     if ((*out_)->contains(key_)) {
-      return Refuse(error, "invalid_value", key_, field_ + ": " + key_ + " comes twice");
+      return Refuse(error, "invalid_value", Name(), Name() + " comes twice");
     }
     if ((*out_)->size() < kMapEntriesMax) return true;
     return Refuse(error, "too_large", field_,
@@ -334,6 +344,8 @@ class IntegerMapSink final : public FieldSink {
   }
 
  private:
+  std::string Name() const { return field_ + "." + key_.substr(0, kShownKeyBytesMax); }
+
   std::optional<std::map<std::string, std::int64_t>>* out_;
   std::string key_;
 };

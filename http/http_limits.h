@@ -31,8 +31,11 @@ inline constexpr std::size_t kReservedThreads = 2;
 inline constexpr std::size_t kChunkLineBytesMax = 256;
 inline constexpr std::size_t kTrailerBytesMax = 4'096;
 inline constexpr std::size_t kReadBytes = 64u << 10;
-// A buffer above this is given back to the allocator after its request.
-inline constexpr std::size_t kKeptBufferBytesMax = 64u << 10;
+// What one connection reads before the limits over all connections are looked at again.
+inline constexpr std::size_t kReadBytesPerTurnMax = 1u << 20;
+inline constexpr std::size_t kReservedBodyBytesMax = 1u << 20;
+// A request below this is served although the bytes in flight over all connections are too many.
+inline constexpr std::size_t kAlwaysServedBytesMax = 64u << 10;
 inline constexpr int kListenBacklog = 1'024;
 inline constexpr int kAcceptsPerWakeUpMax = 64;
 

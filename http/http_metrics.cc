@@ -1,8 +1,8 @@
 #include "http/http_metrics.h"
 
-#include <algorithm>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <unordered_map>
@@ -32,10 +32,11 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const std::vector<MetricSample>
   for (const MetricSample& sample : samples) {
     const auto [known, added] = positions.emplace(sample.name, families.size());
     if (added) {
-      families.push_back({"conductor_" + sample.name, sample.help,
-                          sample.counter ? prometheus::MetricType::Counter
-                                         : prometheus::MetricType::Gauge,
-                          {}});
+      families.push_back(
+          {"conductor_" + sample.name,
+           sample.help,
+           sample.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
+           {}});
     }
     prometheus::ClientMetric metric;
     for (const auto& [name, value] : sample.labels) metric.label.push_back({name, value});
@@ -126,8 +127,9 @@ std::vector<prometheus::MetricFamily> HttpMetrics::Collect() const {
   families.push_back(Requests());
   families.push_back(Durations());
   families.push_back(Transport());
-  families.push_back(GaugeFamily("conductor_http_connections", "Open HTTP connections.",
-                                 static_cast<double>(connections_.load(std::memory_order_relaxed))));
+  families.push_back(
+      GaugeFamily("conductor_http_connections", "Open HTTP connections.",
+                  static_cast<double>(connections_.load(std::memory_order_relaxed))));
   families.push_back(
       GaugeFamily("conductor_http_buffered_bytes", "Request and answer bytes held in memory.",
                   static_cast<double>(buffered_bytes_.load(std::memory_order_relaxed))));

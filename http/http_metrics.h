@@ -3,11 +3,11 @@
 // publishes nothing but itself.
 #pragma once
 
+#include <prometheus/collectable.h>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <prometheus/collectable.h>
 #include <string>
 #include <vector>
 

@@ -12,48 +12,48 @@ namespace {
 
 using Kind = BodyEvent::Kind;
 
-class JsonEvents {
+class JsonEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit JsonEvents(BodySink& sink) : sink_(sink) {}
 
   Error TakeError() { return std::move(error_); }
 
-  bool null() { return Send(Kind::kNull); }
-  bool boolean(bool value) {
+  bool null() override { return Send(Kind::kNull); }
+  bool boolean(bool value) override {
     event_.boolean = value;
     return Send(Kind::kBool);
   }
-  bool number_integer(std::int64_t value) {
+  bool number_integer(std::int64_t value) override {
     event_.negative = value < 0;
     event_.bits = static_cast<std::uint64_t>(value);
     return Send(Kind::kInteger);
   }
-  bool number_unsigned(std::uint64_t value) {
+  bool number_unsigned(std::uint64_t value) override {
     event_.negative = false;
     event_.bits = value;
     return Send(Kind::kInteger);
   }
-  bool number_float(double, const std::string& digits) {
+  bool number_float(double, const std::string& digits) override {
     // An integer beyond 64 bits arrives here too; its spelling tells.
     const bool integer = digits.find_first_of(".eE") == std::string::npos;
     return Send(integer ? Kind::kHuge : Kind::kFloat);
   }
-  bool string(std::string& value) {
+  bool string(std::string& value) override {
     event_.text = value;
     return Send(Kind::kText);
   }
-  bool binary(std::string&) { return Send(Kind::kBytes); }
-  bool binary(std::vector<std::uint8_t>&) { return Send(Kind::kBytes); }
-  bool key(std::string& value) {
+  bool binary(nlohmann::json::binary_t&) override { return Send(Kind::kBytes); }
+  bool key(std::string& value) override {
     event_.text = value;
     return Send(Kind::kKey);
   }
-  bool start_object(std::size_t) { return Open(Kind::kObjectStart); }
-  bool start_array(std::size_t) { return Open(Kind::kArrayStart); }
-  bool end_object() { return Close(Kind::kObjectEnd); }
-  bool end_array() { return Close(Kind::kArrayEnd); }
+  bool start_object(std::size_t) override { return Open(Kind::kObjectStart); }
+  bool start_array(std::size_t) override { return Open(Kind::kArrayStart); }
+  bool end_object() override { return Close(Kind::kObjectEnd); }
+  bool end_array() override { return Close(Kind::kArrayEnd); }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception&) override {
     return Fail("body: invalid JSON at byte " + std::to_string(position));
   }
 

@@ -1,8 +1,9 @@
 #include "http/library_exchange.h"
 
+#include <httplib.h>
 #include <algorithm>
 #include <cstring>
-#include <httplib.h>
+#include <exception>
 #include <utility>
 
 #include "http/error_status.h"
@@ -77,14 +78,13 @@ class LibraryExchange::Server : public httplib::Server {
       ToLibrary(router.Handle(request), target);
       return HandlerResponse::Handled;
     });
-    // What the library refuses by itself: a request line it cannot read.
-    set_error_handler([](const httplib::Request&, httplib::Response& target) {
-      if (!target.body.empty()) return HandlerResponse::Unhandled;
-      const Error error{ErrorCode::kInvalidArgument, "request: expected an HTTP/1.1 request line",
-                        "invalid_value", "", -1};
-      ToLibrary(Router::Refusal(error, target.status, "", ""), target);
-      return HandlerResponse::Handled;
-    });
+    set_exception_handler(
+        [](const httplib::Request& source, httplib::Response& target, const std::exception_ptr&) {
+          const Error error{ErrorCode::kInternal, "internal error", "", "", -1};
+          ToLibrary(Router::Refusal(error, 500, source.get_header_value("Content-Type"),
+                                    source.get_header_value("Accept")),
+                    target);
+        });
     set_keep_alive_timeout(kIdleMsMax / 1'000);
     set_keep_alive_max_count(kRequestsPerConnectionShown);
   }
@@ -92,11 +92,26 @@ class LibraryExchange::Server : public httplib::Server {
   ExchangeResult Run(std::string_view header, std::string body) {
     MemoryStream stream(header);
     ExchangeResult result;
-    const auto add_body = [&body](httplib::Request& request) { request.body = std::move(body); };
-    const bool answered = process_request(stream, false, result.close, add_body);
+    bool parsed = false;
+    const bool answered =
+        process_request(stream, false, result.close, [&](httplib::Request& request) {
+          parsed = true;
+          request.body = std::move(body);
+        });
+    if (!parsed) return {RefuseRequestLine(header), true};
     result.bytes = stream.TakeOutput();
-    if (!answered || result.bytes.empty()) result.close = true;
+    if (!answered) result.close = true;
     return result;
+  }
+
+ private:
+  static std::string RefuseRequestLine(std::string_view header) {
+    const bool too_long = header.find('\n') > CPPHTTPLIB_REQUEST_URI_MAX_LENGTH;
+    const Error error{
+        ErrorCode::kInvalidArgument,
+        too_long ? "request: the URI is too long" : "request: expected a request line of HTTP/1.1",
+        too_long ? "too_large" : "invalid_value", "", -1};
+    return WriteRefusal(Router::Refusal(error, too_long ? 414 : 400, "", ""));
   }
 };
 

@@ -14,8 +14,8 @@
 namespace conductor::http {
 
 struct ExchangeResult {
-  std::string bytes;       // the whole answer
-  bool close = false;      // the connection ends after it
+  std::string bytes;   // the whole answer
+  bool close = false;  // the connection ends after it
 };
 
 class LibraryExchange {

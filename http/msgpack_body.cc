@@ -38,22 +38,32 @@ MsgpackFault ReadValue(MsgpackReader& reader, BodyEvent& event) {
   double number = 0;
   MsgpackFault fault = MsgpackFault::kNone;
   switch (reader.PeekType()) {
-    case MsgpackType::kNil: event.kind = Kind::kNull; return reader.TryNil();
-    case MsgpackType::kBool: event.kind = Kind::kBool; return reader.TryBool(&event.boolean);
+    case MsgpackType::kNil:
+      event.kind = Kind::kNull;
+      return reader.TryNil();
+    case MsgpackType::kBool:
+      event.kind = Kind::kBool;
+      return reader.TryBool(&event.boolean);
     case MsgpackType::kInteger:
       event.kind = Kind::kInteger;
       fault = reader.TryInteger(&integer);
       event.bits = integer.bits;
       event.negative = integer.negative;
       return fault;
-    case MsgpackType::kFloat: event.kind = Kind::kFloat; return reader.TryDouble(&number);
-    case MsgpackType::kText: event.kind = Kind::kText; return reader.TryText(&event.text);
+    case MsgpackType::kFloat:
+      event.kind = Kind::kFloat;
+      return reader.TryDouble(&number);
+    case MsgpackType::kText:
+      event.kind = Kind::kText;
+      return reader.TryText(&event.text);
     case MsgpackType::kBytes:
       event.kind = Kind::kBytes;
       fault = reader.TryBytes(&bytes);
       event.text = View(bytes);
       return fault;
-    case MsgpackType::kExt: event.kind = Kind::kExt; return reader.TryExt(&ext);
+    case MsgpackType::kExt:
+      event.kind = Kind::kExt;
+      return reader.TryExt(&ext);
     case MsgpackType::kArray:
       event.kind = Kind::kArrayStart;
       fault = reader.TryArrayHeader(&count);
@@ -64,8 +74,10 @@ MsgpackFault ReadValue(MsgpackReader& reader, BodyEvent& event) {
       fault = reader.TryMapHeader(&count);
       event.bits = count;
       return fault;
-    case MsgpackType::kReserved: return MsgpackFault::kReserved;
-    case MsgpackType::kEnd: return MsgpackFault::kTruncated;
+    case MsgpackType::kReserved:
+      return MsgpackFault::kReserved;
+    case MsgpackType::kEnd:
+      return MsgpackFault::kTruncated;
   }
   return MsgpackFault::kReserved;
 }
@@ -80,8 +92,8 @@ class MsgpackWalk {
       CONDUCTOR_RETURN_IF_ERROR(Step());
     } while (!open_.empty());
     if (!reader_.AtEnd()) {
-      return Invalid(reader_.Offset(), std::to_string(reader_.Remaining()) +
-                                           " bytes follow the end of the value");
+      return Invalid(reader_.Offset(),
+                     std::to_string(reader_.Remaining()) + " bytes follow the end of the value");
     }
     return {};
   }
@@ -137,6 +149,8 @@ class MsgpackWalk {
 
 }  // namespace
 
-Status ReadMsgpack(std::string_view body, BodySink& sink) { return MsgpackWalk(body, sink).Run(); }
+Status ReadMsgpack(std::string_view body, BodySink& sink) {
+  return MsgpackWalk(body, sink).Run();
+}
 
 }  // namespace conductor::http

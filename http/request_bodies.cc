@@ -31,7 +31,9 @@ PromptQuery QueryBody::AsPromptQuery() const {
   return {context, token_ids, cache_salt, extra_keys, options};
 }
 
-HashQuery QueryBody::AsHashQuery() const { return {context, hashes, options}; }
+HashQuery QueryBody::AsHashQuery() const {
+  return {context, hashes, options};
+}
 
 Result<QueryBody> ParseQuery(std::string_view body, BodyFormat format, QueryKind kind,
                              const Limits& limits) {

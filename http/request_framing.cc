@@ -53,9 +53,9 @@ std::size_t HeaderEnd(std::string_view header, std::size_t from) {
 void RequestFraming::Refuse(int status, std::string reason, std::string message) {
   state_ = State::kRefused;
   status_ = status;
-  error_ = Error{reason == "too_large" ? ErrorCode::kResourceExhausted
-                                       : ErrorCode::kInvalidArgument,
-                 std::move(message), std::move(reason), "", -1};
+  error_ =
+      Error{reason == "too_large" ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument,
+            std::move(message), std::move(reason), "", -1};
   header_ = {};
   body_ = {};
 }
@@ -67,7 +67,9 @@ void RequestFraming::Reset() {
   header_ = std::move(header);
 }
 
-bool RequestFraming::TakeExpectContinue() { return std::exchange(expect_continue_, false); }
+bool RequestFraming::TakeExpectContinue() {
+  return std::exchange(expect_continue_, false);
+}
 
 std::string_view RequestFraming::path() const {
   if (state_ == State::kHeader || state_ == State::kRefused) return {};
@@ -83,10 +85,18 @@ std::size_t RequestFraming::Feed(std::string_view bytes) {
   while (taken < bytes.size() && !Finished()) {
     const std::string_view rest = bytes.substr(taken);
     switch (state_) {
-      case State::kHeader: taken += FeedHeader(rest); break;
-      case State::kBody: taken += FeedBody(rest); break;
-      case State::kChunkData: taken += FeedChunkData(rest); break;
-      default: taken += FeedLine(rest); break;
+      case State::kHeader:
+        taken += FeedHeader(rest);
+        break;
+      case State::kBody:
+        taken += FeedBody(rest);
+        break;
+      case State::kChunkData:
+        taken += FeedChunkData(rest);
+        break;
+      default:
+        taken += FeedLine(rest);
+        break;
     }
   }
   return taken;
@@ -116,7 +126,7 @@ std::size_t RequestFraming::FeedHeader(std::string_view bytes) {
 }
 
 void RequestFraming::OnHeaderComplete() {
-  const std::string raw = std::move(header_);
+  const std::string raw = std::exchange(header_, {});
   std::string_view rest = raw;
   std::string kept(NextLine(rest));
   kept += "\r\n";
@@ -144,8 +154,8 @@ void RequestFraming::OnHeaderComplete() {
     state_ = State::kDone;
     return;
   }
-  // The pages of the reservation cost nothing before the bytes come.
-  body_.reserve(owed_);
+  // Not more: a declared length is only a claim.
+  body_.reserve(std::min<std::uint64_t>(owed_, kReservedBodyBytesMax));
   state_ = State::kBody;
 }
 

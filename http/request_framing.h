@@ -39,7 +39,7 @@ class RequestFraming {
   bool Started() const { return state_ != State::kHeader || !header_.empty(); }
   // The client waits for "100 Continue" before it sends the body. True once per request.
   bool TakeExpectContinue();
-  std::size_t BufferedBytes() const { return header_.capacity() + body_.capacity(); }
+  std::size_t BufferedBytes() const { return header_.size() + body_.size(); }
 
   // kDone: the request line and the headers that matter, each with CRLF, and the blank line.
   const std::string& header() const { return header_; }
@@ -74,7 +74,7 @@ class RequestFraming {
   std::optional<std::uint64_t> content_length_;
   bool chunked_ = false;
   bool expect_continue_ = false;
-  std::uint64_t owed_ = 0;         // bytes of the body or of the chunk that are still to come
+  std::uint64_t owed_ = 0;  // bytes of the body or of the chunk that are still to come
   std::size_t trailer_bytes_ = 0;
   int status_ = 0;
   Error error_;

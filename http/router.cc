@@ -15,8 +15,8 @@ HttpReply Success(std::string body, BodyFormat format) {
 }
 
 HttpReply Failure(const Error& error, BodyFormat format) {
-  return {FailureOf(error).status, std::string(ContentTypeOf(format)), WriteError(error, format),
-          {}};
+  return {
+      FailureOf(error).status, std::string(ContentTypeOf(format)), WriteError(error, format), {}};
 }
 
 // Of an error that comes before the request's format is known to be valid.
@@ -56,10 +56,10 @@ HttpReply Router::Dispatch(const RouteRow& row, const HttpRequest& request) cons
     return Failure(error, chosen.value_or(best_effort));
   }
   if (row.allow.find(request.method) == std::string_view::npos) {
-    const Error error{ErrorCode::kInvalidArgument,
-                      std::string(row.path) + ": expected " + std::string(row.allow) + ", got " +
-                          request.method,
-                      "method_not_allowed", "", -1};
+    const Error error{
+        ErrorCode::kInvalidArgument,
+        std::string(row.path) + ": expected " + std::string(row.allow) + ", got " + request.method,
+        "method_not_allowed", "", -1};
     HttpReply reply = Failure(error, chosen.value_or(best_effort));
     reply.headers.emplace_back("Allow", row.allow);
     return reply;
@@ -123,7 +123,8 @@ HttpReply Router::Get(Route route, const HttpRequest& request, BodyFormat format
       if (!services) return Failure(services.error(), format);
       return Success(WriteServices(*services, request.detail, format), format);
     }
-    case Route::kHealthz: return Success(WriteHealth(format), format);
+    case Route::kHealthz:
+      return Success(WriteHealth(format), format);
     case Route::kReadyz: {
       const Readiness readiness = service_.GetReadiness();
       HttpReply reply = Success(WriteReadiness(readiness, format), format);
@@ -132,9 +133,12 @@ HttpReply Router::Get(Route route, const HttpRequest& request, BodyFormat format
     }
     case Route::kMetrics:
       return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Render(), {}};
-    case Route::kVersion: return Success(WriteVersion(build_, format), format);
-    case Route::kPage: return {200, "text/html; charset=utf-8", std::string(kStatusPage), {}};
-    default: break;
+    case Route::kVersion:
+      return Success(WriteVersion(build_, format), format);
+    case Route::kPage:
+      return {200, "text/html; charset=utf-8", std::string(StatusPage()), {}};
+    default:
+      break;
   }
   return Failure({ErrorCode::kInternal, "route without a handler", "", "", -1}, format);
 }

@@ -23,7 +23,7 @@ struct HttpRequest {
   std::string method, path, content_type, accept;
   std::optional<std::string> format;  // of ?format=
   bool detail = false;                // of ?detail=
-  std::string body;
+  std::string_view body;              // borrowed for the call
 };
 
 struct HttpReply {

@@ -24,26 +24,26 @@ enum class Route : std::uint8_t {
 inline constexpr std::size_t kRouteCount = 12;
 
 struct RouteRow {
-  Route route;
   std::string_view path;
   std::string_view allow;  // the methods, as the Allow header spells them
+  Route route;
   // Answered at once whatever the log does: never waits in line behind other requests.
   bool probe;
 };
 
 inline constexpr RouteRow kRoutes[kRouteCount] = {
-    {Route::kRegister, "/register", "POST", false},
-    {Route::kUnregister, "/unregister", "POST", false},
-    {Route::kQuery, "/query", "POST", false},
-    {Route::kQueryByHash, "/query_by_hash", "POST", false},
-    {Route::kGlobalView, "/global_view", "GET, HEAD", false},
-    {Route::kServices, "/services", "GET, HEAD", false},
-    {Route::kHealthz, "/healthz", "GET, HEAD", true},
-    {Route::kReadyz, "/readyz", "GET, HEAD", true},
-    {Route::kMetrics, "/metrics", "GET, HEAD", false},
-    {Route::kVersion, "/version", "GET, HEAD", true},
-    {Route::kPage, "/", "GET, HEAD", true},
-    {Route::kUnknown, "", "", true},
+    {"/register", "POST", Route::kRegister, false},
+    {"/unregister", "POST", Route::kUnregister, false},
+    {"/query", "POST", Route::kQuery, false},
+    {"/query_by_hash", "POST", Route::kQueryByHash, false},
+    {"/global_view", "GET, HEAD", Route::kGlobalView, false},
+    {"/services", "GET, HEAD", Route::kServices, false},
+    {"/healthz", "GET, HEAD", Route::kHealthz, true},
+    {"/readyz", "GET, HEAD", Route::kReadyz, true},
+    {"/metrics", "GET, HEAD", Route::kMetrics, false},
+    {"/version", "GET, HEAD", Route::kVersion, true},
+    {"/", "GET, HEAD", Route::kPage, true},
+    {"", "", Route::kUnknown, false},
 };
 
 // The row of a path; kUnknown's when there is none.

@@ -6,7 +6,9 @@
 namespace conductor {
 namespace {
 
-bool NumberBelow(const ReceivedFrame& frame, std::uint64_t number) { return frame.number < number; }
+bool NumberBelow(const ReceivedFrame& frame, std::uint64_t number) {
+  return frame.number < number;
+}
 
 }  // namespace
 

@@ -83,11 +83,7 @@ void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
   if (cursor_ && frame.number <= *cursor_) return JudgeOld(std::move(frame), now_ms);
   if (!suspects_.empty()) return Suspect(std::move(frame), now_ms);
   if (!buffer_.empty() && frame.number <= buffer_.back().number) {
-    if (buffer_.FindFingerprint(frame.number) == frame.fingerprint) {
-      ++counters_.duplicates;
-      return;
-    }
-    return Suspect(std::move(frame), now_ms);
+    return JudgeWaiting(std::move(frame), now_ms);
   }
   JudgeFresh(std::move(frame), now_ms);
 }
@@ -106,6 +102,25 @@ void StreamTracker::JudgeOld(ReceivedFrame frame, std::int64_t now_ms) {
   NewLife(now_ms);
 }
 
+// A number above the cursor, but not above all that wait.
+void StreamTracker::JudgeWaiting(ReceivedFrame frame, std::int64_t now_ms) {
+  const std::optional<std::uint64_t> known = buffer_.FindFingerprint(frame.number);
+  if (known == frame.fingerprint) {
+    ++counters_.duplicates;
+    return;
+  }
+  if (recent_.empty()) {
+    // Nothing is applied that could be compared: only the younger ones are worth waiting for.
+    buffer_.Clear();
+    seen_ = frame.number;
+    Wait(std::move(frame));
+    return StartCatchUp(now_ms, ChurnDelayMs(now_ms));
+  }
+  if (!known) return Suspect(std::move(frame), now_ms);
+  inbox_.push_front(std::move(frame));
+  NewLife(now_ms);
+}
+
 // A number above everything seen in this life.
 void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
   NoteSeen(frame.number);
@@ -119,7 +134,7 @@ void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
   if (cursor_) ++counters_.gaps;
   waiting_ = true;
   Wait(std::move(frame));
-  StartCatchUp(now_ms, churn_delay_ms_);
+  StartCatchUp(now_ms, ChurnDelayMs(now_ms));
 }
 
 // A frame that a continuing publisher would not send now. Everything after it is as doubtful.
@@ -172,6 +187,10 @@ void StreamTracker::Lose(std::uint64_t from, std::uint64_t to) {
   }
 }
 
+std::int64_t StreamTracker::ChurnDelayMs(std::int64_t now_ms) const {
+  return last_new_life_ms_ && now_ms - *last_new_life_ms_ < kLifeChurnMs ? churn_delay_ms_ : 0;
+}
+
 // Forgets the old life. Frames that waited are of it, or can be fetched again: the caller keeps
 // those that are surely of the new one.
 void StreamTracker::NewLife(std::int64_t now_ms) {
@@ -198,7 +217,7 @@ void StreamTracker::NewLifeAndAsk(std::int64_t now_ms) {
   ReturnSuspects();
   NewLife(now_ms);
   waiting_ = true;
-  StartCatchUp(now_ms, churn_delay_ms_);
+  StartCatchUp(now_ms, ChurnDelayMs(now_ms));
   ReadInbox(now_ms);
 }
 

@@ -8,26 +8,25 @@
 //   row  what happens                              without replay endpoint   with one
 //   L1   nothing applied, n <= F                   delivered at once         the same
 //   L2   nothing applied, n > F                    HistoryStart n, deliver   waits, ask F
-//   L3   n == C+1                                  deliver                   waits if the life is open
-//   L4   n > C+1                                   Lost C+1..n-1, deliver    waits, ask A
-//   L5   n <= C, fingerprint kept and equal        duplicate                 the same
-//   L6   n <= C, kept and different                new life, then L1/L2      the same
-//   L7   n <= C, not kept                          new life, then L1/L2      suspect: waits, ask A
-//   L8   n below a waiting one, or other content   -                         suspect: waits, ask A
-//   L9   no room to wait                           -                         dropped; missing later
-//   C1   connected (first time, or again)          live                      ask A (F when nothing)
-//   R1   reply's first number == A, equal          the life goes on; suspects were duplicates
-//   R2   reply's first number == A, different      new life, ask F
-//   R3   first number above the asked one          Lost up to it (nothing applied: HistoryStart)
-//   R4   a number applied before, equal / not kept skipped
-//   R5   a number applied before, different        new life, ask F (also against a waiting frame)
-//   R6   next number                               deliver, then the waiting ones that follow
-//   R7   a hole                                    ask A again, a few times; then Lost, go on
-//   E1   end alone, no live frame >= A since C1    new life, ask F
-//   E2   end alone although there was one          ask again a few times, then what is missing is lost
-//   E3   end, something is missing                 ask A again, a few times; then Lost
-//   E4   end, nothing is missing                   live
-//   T1   no reply within replay_first_reply_ms     missing is lost, waiting frames applied, degraded,
+//   L3   n == C+1                                  deliver                   waits if the life is
+//   open L4   n > C+1                                   Lost C+1..n-1, deliver    waits, ask A L5
+//   n <= C, fingerprint kept and equal        duplicate                 the same L6   n <= C, kept
+//   and different                new life, then L1/L2      the same L7   n <= C, not kept new life,
+//   then L1/L2      suspect: waits, ask A L8   n below a waiting one and not among them  - suspect:
+//   waits, ask A L9   n waits already with other content        -                         new life,
+//   then L1/L2 L10  no room to wait                           -                         dropped;
+//   missing later C1   connected (first time, or again)          live                      ask A (F
+//   when nothing) R1   reply's first number == A, equal          the life goes on; suspects were
+//   duplicates R2   reply's first number == A, different      new life, ask F R3   first number
+//   above the asked one          Lost up to it (nothing applied: HistoryStart) R4   a number
+//   applied before, equal / not kept skipped R5   a number applied before, different        new
+//   life, ask F (also against a waiting frame) R6   next number deliver, then the waiting ones that
+//   follow R7   a hole                                    ask A again, a few times; then Lost, go
+//   on E1   end alone, no live frame >= A since C1    new life, ask F E2   end alone although there
+//   was one          ask again a few times, then what is missing is lost E3   end, something is
+//   missing                 ask A again, a few times; then Lost E4   end, nothing is missing live
+//   T1   no reply within replay_first_reply_ms     missing is lost, waiting frames applied,
+//   degraded,
 //                                                  probes with back-off; suspects: new life
 //   T2   no progress within replay_progress_ms     as E3
 //   P1   probe (nothing waits for it): R1 settles, R2/E1 new life, no reply: a later probe
@@ -135,6 +134,7 @@ class StreamTracker {
   void ReadInbox(std::int64_t now_ms);
   void JudgeLive(ReceivedFrame frame, std::int64_t now_ms);
   void JudgeOld(ReceivedFrame frame, std::int64_t now_ms);
+  void JudgeWaiting(ReceivedFrame frame, std::int64_t now_ms);
   void JudgeFresh(ReceivedFrame frame, std::int64_t now_ms);
   void Suspect(ReceivedFrame frame, std::int64_t now_ms);
   void Wait(ReceivedFrame&& frame);
@@ -143,6 +143,7 @@ class StreamTracker {
   void Lose(std::uint64_t from, std::uint64_t to);
   void NewLife(std::int64_t now_ms);
   void NewLifeAndAsk(std::int64_t now_ms);
+  std::int64_t ChurnDelayMs(std::int64_t now_ms) const;
   void ReturnSuspects();
   bool DrainBuffer();
   void DropDisconnected();
@@ -155,9 +156,8 @@ class StreamTracker {
   void PrepareAsk();
   void CancelAsk() { ask_.phase = Ask::Phase::kIdle; }
   bool IsOpen(std::uint64_t id) const { return ask_.phase == Ask::Phase::kSent && ask_.id == id; }
-  bool JudgeFirstReply(const ReceivedFrame& frame, std::int64_t now_ms);
   void JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms);
-  void ConfirmLife();
+  bool ConfirmLife();
   bool SomethingMissing() const;
   bool RetryAllowed() const;
   void Retry(std::int64_t now_ms);
@@ -166,6 +166,7 @@ class StreamTracker {
   void AdoptSuspects(std::int64_t now_ms);
   void ScheduleProbe(std::int64_t now_ms);
   void OnAskTimeout(std::int64_t now_ms);
+  std::int64_t ProbeMsMax() const { return options_.limits.replay_probe_ms_max; }
 
   const StreamId stream_;
   const TrackerOptions options_;
@@ -180,13 +181,14 @@ class StreamTracker {
   bool waiting_;
   // The replay endpoint owes us an answer to whether the life is still the one we know.
   bool unsettled_ = false;
-  FrameBuffer buffer_;    // ascending, all above the cursor
-  FrameBuffer suspects_;  // from the first doubtful frame on, in order of arrival
+  FrameBuffer buffer_;               // ascending, all above the cursor
+  FrameBuffer suspects_;             // from the first doubtful frame on, in order of arrival
   std::deque<ReceivedFrame> inbox_;  // live frames to be judged; empty between calls
   // The highest live number since the question about the life was raised.
   std::optional<std::uint64_t> seen_;
 
   Ask ask_;
+  std::uint64_t last_ask_id_ = 0;
   std::uint32_t attempts_ = 0;  // asks without progress, of this catch-up
   std::uint32_t rounds_ = 0;    // all asks of this catch-up
   bool replied_ = false;        // to any ask of this catch-up

@@ -16,7 +16,7 @@ void StreamTracker::StartCatchUp(std::int64_t now_ms, std::int64_t delay_ms) {
   probe_delay_ms_ = 0;
   // While disconnected nothing can be concluded from an answer; OnConnected asks.
   if (connected_) ScheduleAsk(false, now_ms + delay_ms);
-  OnTick(now_ms);
+  if (connected_ && delay_ms <= 0) PrepareAsk();
 }
 
 void StreamTracker::ScheduleAsk(bool probe, std::int64_t due_ms) {
@@ -70,32 +70,30 @@ void StreamTracker::OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::in
   // Below what was asked, or out of order: of no use, and the hole it leaves is seen.
   if (frame.number < ask_.from || (!first && frame.number <= *ask_.last_number)) return;
   ask_.last_number = frame.number;
-  if (first && !JudgeFirstReply(frame, now_ms)) return NewLifeAndAsk(now_ms);
+  const bool other = first && ask_.fingerprint && frame.number == ask_.from &&
+                     frame.fingerprint != *ask_.fingerprint;
+  if (other || (first && !ConfirmLife())) return NewLifeAndAsk(now_ms);
   JudgeReply(std::move(frame), first, now_ms);
 }
 
-// Whether the publisher is the one we know. What cannot be compared any more is taken for it.
-bool StreamTracker::JudgeFirstReply(const ReceivedFrame& frame, std::int64_t) {
-  if (ask_.fingerprint && frame.number == ask_.from && frame.fingerprint != *ask_.fingerprint) {
-    return false;
-  }
-  ConfirmLife();
-  return true;
-}
-
-// The suspects were late copies, or ran ahead of others.
-void StreamTracker::ConfirmLife() {
+// The publisher is the one we know, or can no longer be compared. The suspects were late copies, or
+// overtaken by others. False: one of them contradicts that.
+bool StreamTracker::ConfirmLife() {
   unsettled_ = false;
   probe_delay_ms_ = 0;
   while (!suspects_.empty()) {
+    const std::uint64_t number = suspects_.front().number;
+    const bool old = cursor_ && number <= *cursor_;
+    const auto known = old ? recent_.Find(number) : buffer_.FindFingerprint(number);
+    if (known && *known != suspects_.front().fingerprint) return false;
     ReceivedFrame frame = suspects_.PopFront();
-    const std::uint64_t number = frame.number;
-    if ((cursor_ && number <= *cursor_) || buffer_.FindFingerprint(number)) {
+    if (old || known) {
       ++counters_.duplicates;
     } else {
       Wait(std::move(frame));
     }
   }
+  return true;
 }
 
 void StreamTracker::JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms) {
@@ -108,6 +106,11 @@ void StreamTracker::JudgeReply(ReceivedFrame frame, bool first, std::int64_t now
     return;
   }
   const bool hole = cursor_ && frame.number > *cursor_ + 1;
+  if (hole && !first && ask_.probe) {
+    ++counters_.gaps;
+    waiting_ = true;
+    return StartCatchUp(now_ms);
+  }
   if (hole && !first && RetryAllowed()) {
     ++counters_.replay_failures;
     last_error_ = "replay: the answer has a hole";
@@ -126,8 +129,7 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
     if (!seen_ || *seen_ < ask_.from) return NewLifeAndAsk(now_ms);
     return RetryOrConclude(false, now_ms, "replay: only an end marker, but newer frames are live");
   }
-  ConfirmLife();
-  if (!DrainBuffer()) return NewLifeAndAsk(now_ms);
+  if (!ConfirmLife() || !DrainBuffer()) return NewLifeAndAsk(now_ms);
   if (SomethingMissing()) {
     return RetryOrConclude(true, now_ms, "replay: ended before what is live");
   }

@@ -48,8 +48,8 @@ grpc::Status AdminHandlers::InspectLog(grpc::ServerContext* context,
                                        const v1::InspectLogRequest* request,
                                        v1::InspectResponse* response) {
   if (IsExpired(*context)) return ExpiredStatus();
-  const auto lines = service_.InspectLog(request->from(),
-                                         std::min(request->count_max(), kInspectRecordsMax));
+  const auto lines =
+      service_.InspectLog(request->from(), std::min(request->count_max(), kInspectRecordsMax));
   if (!lines) return FailCall(lines.error(), context);
   FillLines(*lines, response);
   return grpc::Status::OK;

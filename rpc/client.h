@@ -64,8 +64,9 @@ class RpcClient {
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const;
 
  private:
-  explicit RpcClient(std::unique_ptr<Channel> channel);
+  RpcClient(std::unique_ptr<Channel> channel, std::uint32_t request_timeout_ms);
   std::unique_ptr<Channel> channel_;
+  std::uint32_t request_timeout_ms_;
 };
 
 }  // namespace conductor::rpc

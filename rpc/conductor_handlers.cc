@@ -20,8 +20,7 @@ grpc::Status ExpiredStatus() {
   return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the call");
 }
 
-grpc::Status ConductorHandlers::Query(grpc::ServerContext* context,
-                                      const v1::QueryRequest* request,
+grpc::Status ConductorHandlers::Query(grpc::ServerContext* context, const v1::QueryRequest* request,
                                       v1::QueryResponse* response) {
   if (IsExpired(*context)) return ExpiredStatus();
   const auto query = ToPromptQuery(*request, service_.limits());

@@ -136,8 +136,8 @@ std::string WireText(std::string_view text) {
 }
 
 Result<PromptQuery> ToPromptQuery(const v1::QueryRequest& request, const Limits& limits) {
-  auto context = ToContext(request.model(), request.block_size(), request.tenant_id(),
-                           request.lora_name());
+  auto context =
+      ToContext(request.model(), request.block_size(), request.tenant_id(), request.lora_name());
   if (!context) return tl::unexpected(context.error());
   if (static_cast<std::size_t>(request.token_ids_size()) > limits.tokens_max) {
     return TooMany("token_ids", request.token_ids_size(), limits);
@@ -145,12 +145,12 @@ Result<PromptQuery> ToPromptQuery(const v1::QueryRequest& request, const Limits&
   if (static_cast<std::size_t>(request.extra_keys_size()) > limits.tokens_max) {
     return TooMany("extra_keys", request.extra_keys_size(), limits);
   }
-  PromptQuery query{.context = *std::move(context),
-                    .token_ids = {request.token_ids().data(),
-                                  static_cast<std::size_t>(request.token_ids_size())},
-                    .cache_salt = request.cache_salt(),
-                    .extra_keys = {},
-                    .options = ToOptions(request.options())};
+  PromptQuery query{
+      .context = *std::move(context),
+      .token_ids = {request.token_ids().data(), static_cast<std::size_t>(request.token_ids_size())},
+      .cache_salt = request.cache_salt(),
+      .extra_keys = {},
+      .options = ToOptions(request.options())};
   for (int i = 0; i < request.extra_keys_size(); ++i) {
     auto keys = ToExtraKeys(request.extra_keys(i), i);
     if (!keys) return tl::unexpected(keys.error());
@@ -160,16 +160,16 @@ Result<PromptQuery> ToPromptQuery(const v1::QueryRequest& request, const Limits&
 }
 
 Result<HashQuery> ToHashQuery(const v1::QueryByHashRequest& request, const Limits& limits) {
-  auto context = ToContext(request.model(), request.block_size(), request.tenant_id(),
-                           request.lora_name());
+  auto context =
+      ToContext(request.model(), request.block_size(), request.tenant_id(), request.lora_name());
   if (!context) return tl::unexpected(context.error());
   if (static_cast<std::size_t>(request.seq_hashes_size()) > limits.tokens_max) {
     return TooMany("seq_hashes", request.seq_hashes_size(), limits);
   }
-  return HashQuery{.context = *std::move(context),
-                   .hashes = {request.seq_hashes().data(),
-                              static_cast<std::size_t>(request.seq_hashes_size())},
-                   .options = ToOptions(request.options())};
+  return HashQuery{
+      .context = *std::move(context),
+      .hashes = {request.seq_hashes().data(), static_cast<std::size_t>(request.seq_hashes_size())},
+      .options = ToOptions(request.options())};
 }
 
 void FillQueryRequest(const PromptQuery& query, v1::QueryRequest* request) {

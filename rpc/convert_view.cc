@@ -44,8 +44,8 @@ void FillProfile(const HashProfile& profile, v1::HashProfile* out) {
 // The daemon's answer is data of another process, possibly a newer one: a word that this client
 // does not know is an error, not a guess.
 tl::unexpected<Error> UnknownWord(const std::string& field, const std::string& word) {
-  return MakeError(ErrorCode::kInternal, field + ": the server sent '" + word +
-                                             "', which this client does not know");
+  return MakeError(ErrorCode::kInternal,
+                   field + ": the server sent '" + word + "', which this client does not know");
 }
 
 Result<HashProfile> ToProfile(const v1::HashProfile& in) {

@@ -28,7 +28,8 @@ std::string HostPort(const RpcServer::Options& options) {
   return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(options.port);
 }
 
-// gRPC says only that it could not bind; binding once more by hand tells why.
+// Why nobody can listen there, or empty. gRPC itself only says that it could not, and says it on
+// stderr; binding by hand first tells the reason. A port lost in between is still refused by gRPC.
 std::string BindFailure(const RpcServer::Options& options) {
   std::string host = options.listen_address;
   if (host.size() >= 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -39,16 +40,14 @@ std::string BindFailure(const RpcServer::Options& options) {
   addrinfo* found = nullptr;
   const int rc = getaddrinfo(host.c_str(), std::to_string(options.port).c_str(), &hints, &found);
   if (rc != 0) return gai_strerror(rc);
-  std::string why = "cannot listen there";
+  std::string why;
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
-  if (fd >= 0) {
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) {
-      why = std::generic_category().message(errno);
-    }
-    close(fd);
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+    why = std::generic_category().message(errno);
   }
+  if (fd >= 0) close(fd);
   freeaddrinfo(found);
   return why;
 }
@@ -79,6 +78,11 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Service& service, const Opti
   auto impl = std::make_unique<Impl>(service);
   const std::string address = HostPort(options);
 
+  const auto cannot_listen = [&](const std::string& why) {
+    return MakeError(ErrorCode::kUnavailable, "rpc server: listen on " + address + ": " + why);
+  };
+  if (const std::string why = BindFailure(options); !why.empty()) return cannot_listen(why);
+
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
   builder.RegisterService(&impl->conductor);
@@ -99,21 +103,24 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Service& service, const Opti
 
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
-    return MakeError(ErrorCode::kUnavailable,
-                     "rpc server: listen on " + address + ": " + BindFailure(options));
+    return cannot_listen("gRPC could not");
   }
   std::unique_ptr<RpcServer> server(new RpcServer(std::move(impl)));
-  server->impl_->server->GetHealthCheckService()->SetServingStatus(
-      v1::Admin::service_full_name(), true);
+  server->impl_->server->GetHealthCheckService()->SetServingStatus(v1::Admin::service_full_name(),
+                                                                   true);
   server->SetServing(false);
   return server;
 }
 
 RpcServer::RpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-RpcServer::~RpcServer() { Stop(kRpcStopMs); }
+RpcServer::~RpcServer() {
+  Stop(kRpcStopMs);
+}
 
-std::uint16_t RpcServer::port() const { return static_cast<std::uint16_t>(impl_->port); }
+std::uint16_t RpcServer::port() const {
+  return static_cast<std::uint16_t>(impl_->port);
+}
 
 void RpcServer::SetServing(bool serving) {
   impl_->server->GetHealthCheckService()->SetServingStatus(v1::Conductor::service_full_name(),

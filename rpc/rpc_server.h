@@ -38,8 +38,9 @@ void InitializeRpcProcess();
 class RpcServer {
  public:
   struct Options {
-    std::string listen_address = "127.0.0.1";  // a host or IP, without port; IPv6 with or without []
-    std::uint16_t port = 0;                    // 0: any free port
+    std::string listen_address =
+        "127.0.0.1";         // a host or IP, without port; IPv6 with or without []
+    std::uint16_t port = 0;  // 0: any free port
   };
 
   // Serves when it returns. The limits are the service's. The error of a port in use says so

@@ -8,7 +8,8 @@ namespace {
 
 ErrorCode CodeOf(const rocksdb::Status& status) {
   if (status.IsCorruption()) return ErrorCode::kDataLoss;
-  if (status.IsNoSpace() || status.IsMemoryLimit() || status.IsSpaceLimit()) {
+  if (status.IsNoSpace() || status.IsMemoryLimit() ||
+      status.subcode() == rocksdb::Status::kSpaceLimit) {
     return ErrorCode::kResourceExhausted;
   }
   if (status.IsNotFound() || status.IsPathNotFound()) return ErrorCode::kNotFound;

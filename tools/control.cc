@@ -154,6 +154,7 @@ Result<Json> DoFlush(const Target& target, std::string_view) {
 }
 
 Result<Json> DoStats(const Target& target, std::string_view) {
+  target.publisher().Flush();  // what was handed over before is counted
   const PublisherStats stats = target.publisher().stats();
   return Json{{"life", stats.life},
               {"next_seq", stats.next_seq},

@@ -43,19 +43,19 @@ struct EngineOptions {
   std::size_t blocks = 2'000;  // of each rank's cache
   Era era = Era::kB;
   NameForm names = NameForm::kInt;
-  HashProfile profile;  // a vLLM one
+  HashProfile profile{};  // a vLLM one
   std::uint32_t dp_ranks = 1;
-  PublisherOptions publisher;  // rank r listens at RankEndpoint(endpoint, r)
+  PublisherOptions publisher{};  // rank r listens at RankEndpoint(endpoint, r)
   // The time in each batch, seconds since 1970. Empty: the system's clock.
-  std::function<double()> now;
+  std::function<double()> now{};
 };
 
 struct PromptRequest {
-  std::vector<std::int32_t> tokens;
-  std::string lora_name;  // empty: the base model; "lora_id:N": an adapter known by number only
-  std::string cache_salt;
+  std::vector<std::int32_t> tokens{};
+  std::string lora_name{};  // empty: the base model; "lora_id:N": an adapter known by number only
+  std::string cache_salt{};
   // Extra keys of blocks (multimodal items), without adapter and salt; missing ones are none.
-  std::vector<ExtraKeys> block_extra_keys;
+  std::vector<ExtraKeys> block_extra_keys{};
   std::uint32_t dp_rank = 0;
 };
 
@@ -63,7 +63,7 @@ struct PromptOutcome {
   std::size_t hit_tokens = 0;
   std::size_t stored_blocks = 0;
   std::size_t removed_blocks = 0;
-  std::optional<std::uint64_t> seq;  // of the batch; none: nothing changed
+  std::optional<std::uint64_t> seq{};  // of the batch; none: nothing changed
 };
 
 class EngineSim {

@@ -121,7 +121,9 @@ Status Finish(Options& options) {
 }
 
 // Two threads may write lines to stdout: each is one insertion.
-void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
+void PrintLine(const std::string& line) {
+  std::cout << line + "\n" << std::flush;
+}
 
 int Fail(const Error& error) {
   std::cerr << "conductor-enginesim: " << error.message << "\n";

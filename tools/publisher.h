@@ -41,8 +41,8 @@ enum class Attach : std::uint8_t { kAuto, kBind, kConnect };
 struct PublisherOptions {
   std::string endpoint = "tcp://127.0.0.1:*";
   Attach attach = Attach::kAuto;
-  std::string replay_endpoint;  // always bound; empty: no replay
-  std::string topic;
+  std::string replay_endpoint{};  // always bound; empty: no replay
+  std::string topic{};
   ReplayLayout layout = ReplayLayout::kSeqPayload;
   std::size_t buffer_steps = 10'000;  // batches in the replay ring
   int send_hwm = 100'000;             // live messages for one subscriber, then they vanish
@@ -112,6 +112,7 @@ class Publisher {
 
   PublisherStats stats() const;
   // Whether `wanted` became true of the statistics before `timeout`.
+  // A SUB whose owner does not use it never subscribes on a new connection (a bind, a reconnect).
   bool WaitUntil(const std::function<bool(const PublisherStats&)>& wanted,
                  std::chrono::milliseconds timeout) const;
 

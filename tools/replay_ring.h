@@ -35,7 +35,7 @@ struct ReplayMode {
     kHole,         // without the batch at index `number` of the answer; none: the middle one
   };
   Kind kind = Kind::kOk;
-  std::optional<std::uint64_t> number;
+  std::optional<std::uint64_t> number{};
 };
 
 // "ok", "late 500", "cut 2", "cut_end 2", "never", "no_end_marker", "hole", "hole 1".
@@ -46,7 +46,7 @@ using Payload = std::shared_ptr<const std::string>;  // shared by the send queue
 
 struct Batch {
   std::uint64_t seq = 0;
-  Payload payload;
+  Payload payload{};
 };
 
 // The 8 bytes, big-endian, by which the wire writes a sequence number.

@@ -44,7 +44,7 @@ struct TraceRequest {
   std::uint64_t timestamp_ms = 0;
   std::uint64_t input_length = 0;
   std::uint64_t output_length = 0;
-  std::vector<std::uint64_t> hash_ids;
+  std::vector<std::uint64_t> hash_ids{};
 };
 
 std::uint64_t SplitMix64(std::uint64_t x);

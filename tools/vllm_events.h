@@ -45,8 +45,8 @@ using EngineEvent = std::variant<BlockStoredEvent, BlockRemovedEvent, AllBlocksC
 
 struct EventBatch {
   double ts = 0;  // seconds since 1970
-  std::vector<EngineEvent> events;
-  std::optional<std::int64_t> dp_rank;
+  std::vector<EngineEvent> events{};
+  std::optional<std::int64_t> dp_rank{};
 };
 
 }  // namespace conductor::enginesim

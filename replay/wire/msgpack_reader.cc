@@ -178,10 +178,24 @@ MsgpackFault MsgpackReader::TryBool(bool* value) noexcept {
 
 MsgpackFault MsgpackReader::TryInteger(MsgpackInteger* value) noexcept {
   if (AtEnd()) return MsgpackFault::kTruncated;
-  const std::uint8_t tag = bytes_[position_];
+  const std::uint8_t* at = bytes_.data() + position_;
+  const std::uint8_t tag = *at;
   if (tag <= 0x7f) {
     *value = {tag, false};
     ++position_;
+    return MsgpackFault::kNone;
+  }
+  // Token ids, nearly all of a payload, are of these two widths.
+  if (tag == 0xcd && Remaining() >= 3) {
+    *value = {static_cast<std::uint64_t>(at[1]) << 8 | at[2], false};
+    position_ += 3;
+    return MsgpackFault::kNone;
+  }
+  if (tag == 0xce && Remaining() >= 5) {
+    *value = {static_cast<std::uint64_t>(at[1]) << 24 | static_cast<std::uint64_t>(at[2]) << 16 |
+                  static_cast<std::uint64_t>(at[3]) << 8 | at[4],
+              false};
+    position_ += 5;
     return MsgpackFault::kNone;
   }
   Head head;

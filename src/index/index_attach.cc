@@ -74,10 +74,7 @@ bool PrefixIndex::DropCycle(ContextId context, Scope scope, const BlockName& nam
   std::vector<EntryId> path;
   if (!ClosesCycle(context, scope, name, id, parent, &path)) return false;
   for (EntryId on_cycle : path) {
-    for (HolderId holder : LiveHolders(on_cycle)) {
-      DropHolder(on_cycle, holder);
-      ++rejected_;
-    }
+    for (HolderId holder : LiveHolders(on_cycle)) RejectHolder(on_cycle, holder);
     Purge(on_cycle);
   }
   return true;
@@ -127,10 +124,7 @@ EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
           ? ClosesCycle(c.context, kSharedScope, name, shared, parent, &path)
           : false;
   if (cycle) {
-    for (HolderId holder : LiveHolders(child)) {
-      DropHolder(child, holder);
-      ++rejected_;
-    }
+    for (HolderId holder : LiveHolders(child)) RejectHolder(child, holder);
     Purge(child);
     return 0;
   }
@@ -161,16 +155,15 @@ void PrefixIndex::MoveFragment(EntryId fragment, EntryId shared) {
   const bool agrees =
       !IsLive(fragment) || parent == 0 ||
       SameLink(shared, parent, f.fingerprint.load(std::memory_order_relaxed),
-               f.length.load(std::memory_order_relaxed));
+               f.length.load(std::memory_order_relaxed), /*join=*/true);
   for (HolderId holder : LiveHolders(fragment)) {
     const std::uint32_t copies = Copies(fragment, holder);
-    // First in, then out: a holder without entries could be recycled in between.
     if (agrees) {
       AddHolder(shared, holder, copies);
+      DropHolder(fragment, holder);
     } else {
-      ++rejected_;
+      RejectHolder(fragment, holder);
     }
-    DropHolder(fragment, holder);
   }
   for (EntryId child : Children(fragment)) {
     Entry& c = entries_[child];

@@ -115,6 +115,11 @@ void PrefixIndex::DropHolder(EntryId id, HolderId holder) {
   LeaveHolder(id, holder);
 }
 
+void PrefixIndex::RejectHolder(EntryId id, HolderId holder) {
+  rejected_.push_back(holders_.holder(holder).key.stream);
+  DropHolder(id, holder);
+}
+
 void PrefixIndex::LeaveHolder(EntryId id, HolderId holder) {
   if (!copies_.empty()) copies_.erase((std::uint64_t{id} << 32) | holder);
   MoveState(id, holders_.WithoutHolder(entries_[id].state.load(std::memory_order_relaxed), holder));

@@ -19,8 +19,6 @@ std::size_t PrefixIndex::bytes() const {
          by_content_.bytes() + by_projected_.bytes() + holders_.bytes() + copies_.size() * 32;
 }
 
-std::uint64_t PrefixIndex::TakeRejected() { return std::exchange(rejected_, 0); }
-
 // --- names --------------------------------------------------------------------------------------
 
 EntryId PrefixIndex::FindName(ContextId context, Scope scope, const BlockName& name) const {
@@ -68,6 +66,13 @@ EntryId PrefixIndex::ResolveParent(ContextId context, StreamId stream, const Blo
   if (own != 0 && IsLive(own)) return own;
   if (EntryId shared = LiveShared(context, name.projected)) return shared;
   return own != 0 ? own : NewEntry(context, own_scope, name);
+}
+
+EntryId PrefixIndex::AsParent(StreamId stream, EntryId stored, const BlockName& name) {
+  const Entry& e = entries_[stored];
+  if (e.scope != kSharedScope || by_projected_.size() == 0) return stored;
+  const EntryId own = FindName(e.context, static_cast<Scope>(stream), name);
+  return own != 0 && IsLive(own) ? own : stored;
 }
 
 EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, const BlockName& name) {
@@ -146,7 +151,7 @@ void PrefixIndex::FreeEntry(EntryId id) {
 
 void PrefixIndex::ReleaseIfUnused(EntryId id) {
   const Entry& e = entries_[id];
-  if (!e.in_use || e.state.load(std::memory_order_relaxed) != 0 || e.first_child != 0) return;
+  if (!e.in_use || id == pinned_ || e.state.load(std::memory_order_relaxed) != 0 || e.first_child != 0) return;
   CHECK(e.parent.load(std::memory_order_relaxed) == 0);  // nobody's entry has no link
   FreeEntry(id);
 }
@@ -247,22 +252,25 @@ void PrefixIndex::SetClass(EntryId id, BlockClass block_class) {
   if (IsContent(block_class) && !IsContent(old)) InsertContent(id);
 }
 
-// By name: the parents are one entry, or entries that spell one name in different scopes.
-bool PrefixIndex::SameParent(EntryId a, EntryId b) const {
+// By name: the parents are one entry, or entries that spell one name in different scopes. Where a
+// fragment is compared with a shared block (`join`), a root is a root whatever its salt: a publisher
+// that hides its extra keys hides the salt too.
+bool PrefixIndex::SameParent(EntryId a, EntryId b, bool join) const {
   if (a == b) return true;
   const Entry& x = entries_[a];
   const Entry& y = entries_[b];
-  if (x.scope == kRootScope || y.scope == kRootScope || x.projected != y.projected) return false;
+  if (x.scope == kRootScope || y.scope == kRootScope) return join && x.scope == y.scope;
+  if (x.projected != y.projected) return false;
   if (x.digest_name == 0 || y.digest_name == 0) return true;
   return digest_names_[x.digest_name] == digest_names_[y.digest_name];
 }
 
 bool PrefixIndex::SameLink(EntryId id, EntryId parent, std::uint64_t fingerprint,
-                           std::uint32_t length) const {
+                           std::uint32_t length, bool join) const {
   const Entry& e = entries_[id];
   return e.fingerprint.load(std::memory_order_relaxed) == fingerprint &&
          e.length.load(std::memory_order_relaxed) == length &&
-         SameParent(e.parent.load(std::memory_order_relaxed), parent);
+         SameParent(e.parent.load(std::memory_order_relaxed), parent, join);
 }
 
 // Nobody has it any more: it becomes a placeholder for its children, or (unless `keep`) nothing.
@@ -329,7 +337,8 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
   const bool linked = live && entries_[id].parent.load(std::memory_order_relaxed) != 0;
   Outcome outcome = Outcome::kStored;
   if (linked) {
-    if (!SameLink(id, parent, arrival.fingerprint, arrival.length)) {
+    const bool join = !shared && entries_[id].scope == kSharedScope;
+    if (!SameLink(id, parent, arrival.fingerprint, arrival.length, join)) {
       outcome = Outcome::kContradiction;
     }
   } else if (DropCycle(arrival.context, scope, name, id, parent)) {
@@ -338,8 +347,10 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
     outcome = Outcome::kFragmentLimit;
   } else {
     if (id == 0) id = NewEntry(arrival.context, scope, name);
-    // Dead but not yet cleaned up: it starts afresh.
+    // Dead but not yet cleaned up: it starts afresh. Its old parent may be the new one.
+    pinned_ = parent;
     if (!live) Purge(id, /*keep=*/true);
+    pinned_ = 0;
     SetLink(id, parent, arrival.fingerprint, arrival.length, arrival.check,
             arrival.extra_keys_on_wire, block_class);
   }

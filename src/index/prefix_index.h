@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "src/index/chunked_array.h"
@@ -63,6 +64,8 @@ class PrefixIndex {
   // --- writer -----------------------------------------------------------------------------------
   EntryId Root(ContextId context, const std::optional<SaltDigest>& salt);
   EntryId ResolveParent(ContextId context, StreamId stream, const BlockName& name);
+  // The block just stored as parent of the next one of its event: what its name resolves to.
+  EntryId AsParent(StreamId stream, EntryId stored, const BlockName& name);
   // A parent that was resolved but not used in the end.
   void ReleaseIfUnused(EntryId id);
 
@@ -83,8 +86,9 @@ class PrefixIndex {
   bool CleanupSlice(std::size_t budget);
   void Reclaim() { retired_.Reclaim(); }
 
-  // Blocks that lost their place (joins that contradicted, orphans of a cycle) since the last call.
-  std::uint64_t TakeRejected();
+  // The streams that lost a block's place (joins that contradicted, orphans of a cycle) since the
+  // last call, one entry for each loss.
+  std::vector<StreamId> TakeRejected() { return std::exchange(rejected_, {}); }
 
   // Sum over current holders, keyed by their facts; `stream_mix` identifies a stream by facts.
   Sum128 HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const;
@@ -98,6 +102,8 @@ class PrefixIndex {
 
   // --- readers, under an EpochGuard ---------------------------------------------------------------
   const Entry& entry(EntryId id) const { return entries_[id]; }
+  // Ids handed out so far are below this; those in use are in_use (owner thread only).
+  EntryId end_entry_id() const { return entries_.end_id(); }
   const HolderTable& holders() const { return holders_; }
   EntryId FindRoot(ContextId context, const std::optional<SaltDigest>& salt) const;
   EntryId FindName(ContextId context, Scope scope, const BlockName& name) const;
@@ -137,8 +143,9 @@ class PrefixIndex {
                HashCheck check, bool extra_keys_on_wire, BlockClass block_class);
   void ClearLink(EntryId id);
   void SetClass(EntryId id, BlockClass block_class);
-  bool SameParent(EntryId a, EntryId b) const;
-  bool SameLink(EntryId id, EntryId parent, std::uint64_t fingerprint, std::uint32_t length) const;
+  bool SameParent(EntryId a, EntryId b, bool join) const;
+  bool SameLink(EntryId id, EntryId parent, std::uint64_t fingerprint, std::uint32_t length,
+                bool join) const;
   void Purge(EntryId id, bool keep = false);
   void RetireDigest(std::uint32_t digest);
 
@@ -147,6 +154,7 @@ class PrefixIndex {
   std::uint32_t Copies(EntryId id, HolderId holder) const;
   void AddHolder(EntryId id, HolderId holder, std::uint32_t copies);
   void DropHolder(EntryId id, HolderId holder);   // a live one: sums and counts
+  void RejectHolder(EntryId id, HolderId holder); // the same, counted as rejected
   void LeaveHolder(EntryId id, HolderId holder);  // membership only
   void ForgetHolders(EntryId id, bool retired_only);
   void MoveState(EntryId id, StateId state);
@@ -188,7 +196,8 @@ class PrefixIndex {
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> fragments_{0};
   std::atomic<std::size_t> entry_count_{0};
-  std::uint64_t rejected_ = 0;
+  EntryId pinned_ = 0;  // not freed although nothing refers to it for the moment
+  std::vector<StreamId> rejected_;
 };
 
 template <typename Visit>

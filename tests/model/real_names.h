@@ -15,9 +15,8 @@ class RealNames : public BlockNames {
  public:
   static HashProfile Profile(HashStrategy strategy, const std::string& seed) {
     const bool vllm = strategy == HashStrategy::kVllmV1;
-    auto profile =
-        MakeHashProfile(ToString(strategy), vllm ? "sha256_cbor" : "sha256_raw",
-                        vllm ? seed : "0", IndexProjection(strategy));
+    auto profile = MakeHashProfile(ToString(strategy), vllm ? "sha256_cbor" : "sha256_raw",
+                                   vllm ? seed : "0", IndexProjection(strategy));
     CHECK(profile);
     return *profile;
   }

@@ -154,8 +154,8 @@ void ReferenceModel::ApplyEvent(StreamId id, const Stored& event) {
     block.link.length = event.block_length;
     block.link.check = event.blocks[i].check;
     block.link.extra_keys_on_wire = event.extra_keys_on_wire;
-    const StoreOutcome outcome = event.has_tokens ? StoreBlock(context->second, block)
-                                                  : StoreName(context->second, block);
+    const StoreOutcome outcome =
+        event.has_tokens ? StoreBlock(context->second, block) : StoreName(context->second, block);
     const std::uint64_t left = event.blocks.size() - i;
     if (outcome == StoreOutcome::kRejected) CountRejected(id, left);
     if (outcome == StoreOutcome::kTooManyFragments) CountTooManyFragments(id, left);
@@ -208,8 +208,7 @@ void ReferenceModel::ApplyEvent(StreamId id, const PoolStored& event) {
   auto [context, created] = contexts_.try_emplace(key);
   if (created) context->second.hash_profile = streams_.at(id).registration.hash_profile;
   context->second.stored_into.insert(id);
-  context->second
-      .pool[event.name.projected][{id, event.backend_id, event.tenant_id, event.tier}]
+  context->second.pool[event.name.projected][{id, event.backend_id, event.tenant_id, event.tier}]
       .insert(event.part);
 }
 
@@ -238,9 +237,8 @@ void ReferenceModel::ApplyEvent(StreamId id, const PoolCleared& event) {
 void ReferenceModel::Retire(StreamId id, const std::function<bool(const HolderKey&)>& which) {
   for (auto& [key, context] : contexts_) {
     for (auto& [entry_key, entry] : context.entries) {
-      std::erase_if(entry.copies, [&](const auto& item) {
-        return item.first.stream == id && which(item.first);
-      });
+      std::erase_if(entry.copies,
+                    [&](const auto& item) { return item.first.stream == id && which(item.first); });
     }
     std::erase_if(context.entries, [](const auto& item) { return item.second.copies.empty(); });
   }
@@ -250,9 +248,8 @@ void ReferenceModel::RetirePool(StreamId id,
                                 const std::function<bool(const PoolHolderKey&)>& which) {
   for (auto& [key, context] : contexts_) {
     for (auto& [name, holders] : context.pool) {
-      std::erase_if(holders, [&](const auto& item) {
-        return item.first.stream == id && which(item.first);
-      });
+      std::erase_if(holders,
+                    [&](const auto& item) { return item.first.stream == id && which(item.first); });
     }
     std::erase_if(context.pool, [](const auto& item) { return item.second.empty(); });
   }

@@ -163,7 +163,7 @@ using Hits = std::map<std::string, std::map<std::uint32_t, TierCounts>>;
 
 class ReferenceModel {
  public:
-  explicit ReferenceModel(std::uint64_t fragments_max = Limits{}.fragments_max)
+  explicit ReferenceModel(std::uint64_t fragments_max = kFragmentsMax)
       : fragments_max_(fragments_max) {}
 
   void Apply(const Record& record);
@@ -247,14 +247,19 @@ class ReferenceModel {
 inline bool IsFragment(BlockClass block_class) {
   return block_class == BlockClass::kNameOnly || block_class == BlockClass::kOrphan;
 }
-inline bool IsContent(BlockClass block_class) { return !IsFragment(block_class); }
+inline bool IsContent(BlockClass block_class) {
+  return !IsFragment(block_class);
+}
 
 // Two names of one stream (C1).
 inline bool SameName(const BlockName& a, const BlockName& b) {
-  return a.projected == b.projected && (a.digest == b.digest || a.digest.empty() || b.digest.empty());
+  return a.projected == b.projected &&
+         (a.digest == b.digest || a.digest.empty() || b.digest.empty());
 }
 
-inline EntryKey SharedKey(const BlockName& name) { return {0, {name.projected, ""}}; }
+inline EntryKey SharedKey(const BlockName& name) {
+  return {0, {name.projected, ""}};
+}
 
 // The live entry that `name` means: the stream's own scope only.
 std::optional<EntryKey> FindOwn(const Context& context, StreamId stream, const BlockName& name);

@@ -61,14 +61,13 @@ std::vector<Matched> MatchPrompt(const Context& context, const PromptSpec& promp
       if (!IsContent(entry.block_class)) continue;
       const Link& link = *entry.link;
       if (link.fingerprint != position.fingerprint || link.length != position.length) continue;
-      const bool reached = result.empty()
-                               ? !link.parent && link.salt == prompt.salt
-                               : link.parent && NamesElement(result.back(), key.scope, *link.parent);
+      const bool reached =
+          result.empty() ? !link.parent && link.salt == prompt.salt
+                         : link.parent && NamesElement(result.back(), key.scope, *link.parent);
       if (reached) here.entries.insert(key);
     }
-    const bool has_shared =
-        std::any_of(here.entries.begin(), here.entries.end(),
-                    [](const EntryKey& key) { return key.scope == 0; });
+    const bool has_shared = std::any_of(here.entries.begin(), here.entries.end(),
+                                        [](const EntryKey& key) { return key.scope == 0; });
     if (!has_shared) by_name = true;
     if (by_name) {
       for (const auto& [key, entry] : context.entries) {
@@ -167,9 +166,9 @@ Hits CountRows(const std::map<StreamId, Stream>& streams, const ContextKey& key,
 std::uint64_t CountPoolOnly(const Context& context) {
   return static_cast<std::uint64_t>(
       std::count_if(context.pool.begin(), context.pool.end(), [&](const auto& item) {
-        return std::none_of(
-            context.entries.begin(), context.entries.end(),
-            [&](const auto& entry) { return entry.first.name.projected == item.first; });
+        return std::none_of(context.entries.begin(), context.entries.end(), [&](const auto& entry) {
+          return entry.first.name.projected == item.first;
+        });
       }));
 }
 
@@ -185,11 +184,16 @@ std::string Spell(const BlockName& name) {
 
 std::string_view Spell(BlockClass block_class) {
   switch (block_class) {
-    case BlockClass::kShared: return "shared";
-    case BlockClass::kOwn: return "own";
-    case BlockClass::kOwnUnproven: return "unproven";
-    case BlockClass::kNameOnly: return "name_only";
-    case BlockClass::kOrphan: return "orphan";
+    case BlockClass::kShared:
+      return "shared";
+    case BlockClass::kOwn:
+      return "own";
+    case BlockClass::kOwnUnproven:
+      return "unproven";
+    case BlockClass::kNameOnly:
+      return "name_only";
+    case BlockClass::kOrphan:
+      return "orphan";
   }
   return "unknown";
 }
@@ -335,8 +339,8 @@ std::string ReferenceModel::Dump() const {
             << entry.link->extra_keys_on_wire;
       }
       for (const auto& [holder, copies] : entry.copies) {
-        out << " [" << holder.stream << "." << Spell(holder.tier)
-            << (holder.unproven ? "?" : "") << " x" << copies << "]";
+        out << " [" << holder.stream << "." << Spell(holder.tier) << (holder.unproven ? "?" : "")
+            << " x" << copies << "]";
       }
       out << "\n";
     }

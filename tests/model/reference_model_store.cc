@@ -110,8 +110,8 @@ ReferenceModel::StoreOutcome ReferenceModel::StoreBlock(Context& context,
   auto it = context.entries.find(key);
   if (it != context.entries.end() && it->second.link) {
     const bool joins = key.scope == 0 && block_class != BlockClass::kShared;
-    const bool same = joins ? MayJoin(link, *it->second.link)
-                            : SameLink(key.scope, link, *it->second.link);
+    const bool same =
+        joins ? MayJoin(link, *it->second.link) : SameLink(key.scope, link, *it->second.link);
     if (!same) return StoreOutcome::kRejected;
   } else {
     const bool is_new = it == context.entries.end();
@@ -199,8 +199,7 @@ bool ReferenceModel::SettleOne(Context& context) {
     if (!parent) continue;
     const BlockClass derived =
         ClassBelow(context.entries.at(*parent).block_class, entry.link->extra_keys_on_wire);
-    const bool attach =
-        entry.block_class == BlockClass::kOrphan && derived != BlockClass::kOrphan;
+    const bool attach = entry.block_class == BlockClass::kOrphan && derived != BlockClass::kOrphan;
     const bool promote =
         entry.block_class == BlockClass::kNameOnly && derived == BlockClass::kShared;
     if (!attach && !promote) continue;

@@ -2,36 +2,16 @@
 // counting operator new measures it, so no clock and no memory statistics are needed.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "replay/wire/msgpack_reader.h"
+#include "tests/replay/wire/counting_new.h"
 #include "tests/replay/wire/wire_test_util.h"
-
-namespace {
-// Per thread, because the test framework may allocate in others.
-thread_local std::size_t allocated_bytes = 0;
-}  // namespace
-
-void* operator new(std::size_t size) {
-  allocated_bytes += size;
-  if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace conductor {
 namespace {
 
-using wire_test::Cleared;
+using wire_test::AllocatedBytes;
 using wire_test::FromHex;
 using wire_test::ReasonOf;
-using wire_test::Text;
 
 constexpr std::size_t kAllowedBytes = 4u << 20;
 
@@ -70,17 +50,17 @@ void ExpectDefused(const std::string& bomb) {
                                              event("lora_name")};
   for (const auto& payload : payloads) {
     for (auto publisher : {PublisherType::kVllm, PublisherType::kSglang}) {
-      const std::size_t before = allocated_bytes;
+      const std::size_t before = AllocatedBytes();
       const auto batch = wire_test::Decode(publisher, payload);
-      EXPECT_LT(allocated_bytes - before, kAllowedBytes);
+      EXPECT_LT(AllocatedBytes() - before, kAllowedBytes);
       const std::string reason = ReasonOf(batch);
       EXPECT_TRUE(reason == "msgpack_truncated" || reason == "depth_limit") << reason;
     }
   }
   MsgpackReader reader(wire_test::AsBytes(bomb));
-  const std::size_t before = allocated_bytes;
+  const std::size_t before = AllocatedBytes();
   EXPECT_FALSE(reader.Skip());
-  EXPECT_LT(allocated_bytes - before, 4096u);
+  EXPECT_LT(AllocatedBytes() - before, 4096u);
 }
 
 TEST(BombTest, DeepArrays) {
@@ -122,9 +102,9 @@ TEST(BombTest, PlausibleHeaderOverOtherBytes) {
     writer.WriteText(key);
     writer.WriteArrayHeader(kFiller);
     for (std::size_t i = 0; i < kFiller; ++i) writer.WriteBool(true);
-    const std::size_t before = allocated_bytes;
+    const std::size_t before = AllocatedBytes();
     const auto batch = wire_test::Decode(PublisherType::kVllm, writer.text());
-    EXPECT_LT(allocated_bytes - before, kAllowedBytes) << key;
+    EXPECT_LT(AllocatedBytes() - before, kAllowedBytes) << key;
     ASSERT_TRUE(batch) << batch.error().message;
     EXPECT_EQ(batch->RejectedTotal(), 1u);
   }
@@ -160,9 +140,9 @@ TEST(BombTest, MoreEventsThanTheLimitAreRefused) {
   writer.WriteDouble(1);
   writer.WriteArrayHeader(kEventsPerBatchMax + 1);
   for (std::uint64_t i = 0; i <= kEventsPerBatchMax; ++i) writer.WriteNil();
-  const std::size_t before = allocated_bytes;
+  const std::size_t before = AllocatedBytes();
   EXPECT_EQ(ReasonOf(wire_test::Decode(PublisherType::kVllm, writer.text())), "batch_limit");
-  EXPECT_LT(allocated_bytes - before, kAllowedBytes);
+  EXPECT_LT(AllocatedBytes() - before, kAllowedBytes);
 }
 
 TEST(BombTest, MoreNamesThanTheLimitAreRefused) {
@@ -174,9 +154,9 @@ TEST(BombTest, MoreNamesThanTheLimitAreRefused) {
   writer.WriteText("BlockRemoved");
   writer.WriteArrayHeader(kItemsPerBatchMax + 1);
   for (std::uint64_t i = 0; i <= kItemsPerBatchMax; ++i) writer.WriteUint64(1);
-  const std::size_t before = allocated_bytes;
+  const std::size_t before = AllocatedBytes();
   EXPECT_EQ(ReasonOf(wire_test::Decode(PublisherType::kVllm, writer.text())), "batch_limit");
-  EXPECT_LT(allocated_bytes - before, kAllowedBytes);
+  EXPECT_LT(AllocatedBytes() - before, kAllowedBytes);
 }
 
 }  // namespace

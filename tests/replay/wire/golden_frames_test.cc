@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <random>
 #include <set>
 
 #include "replay/wire/frame.h"
@@ -242,6 +245,37 @@ TEST(GoldenFramesTest, EveryTruncationIsRefused) {
     }
   }
   EXPECT_GT(cuts, 5000u);
+}
+
+// Damaged frames end in a batch or in a named refusal; sanitizers watch the way there.
+TEST(GoldenFramesTest, DamagedFramesAreDecodedOrRefused) {
+  const json golden = wire_test::LoadGolden("frames_visible.json");
+  const char* given = std::getenv("CONDUCTOR_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20260102;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  std::size_t refused = 0;
+  std::size_t decoded = 0;
+  for (const json& entry : golden["entries"]) {
+    if (entry["frames"].size() < 3) continue;
+    const auto payload = FromHex(entry["frames"][2].get<std::string>());
+    if (payload.empty() || payload.size() > 4096) continue;
+    for (int round = 0; round < 300; ++round) {
+      auto damaged = payload;
+      for (auto hits = 1 + random() % 3; hits > 0; --hits) {
+        damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
+      }
+      for (auto publisher : {PublisherType::kVllm, PublisherType::kSglang}) {
+        const auto batch = DecodeEnginePayload(publisher, damaged);
+        ++(batch ? decoded : refused);
+        if (!batch) {
+          ASSERT_FALSE(batch.error().reason.empty());
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000u);
+  EXPECT_GT(decoded, 1000u);
 }
 
 }  // namespace

@@ -1,0 +1,174 @@
+#include "python/native/to_python.h"
+
+#include <optional>
+
+namespace conductor::python {
+namespace {
+
+namespace py = pybind11;
+
+// Texts come from a server; one that is not UTF-8 is replaced, never an exception.
+py::str ToText(std::string_view text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+py::dict ToProfile(const HashProfile& profile) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string root;
+  for (std::uint8_t byte : profile.root_digest) {
+    root.push_back(kDigits[byte >> 4]);
+    root.push_back(kDigits[byte & 15]);
+  }
+  py::dict out;
+  out["strategy"] = ToText(ToString(profile.strategy));
+  out["algorithm"] = ToText(ToString(profile.algorithm));
+  out["python_hash_seed"] = ToText(profile.python_hash_seed);
+  out["root_digest"] = ToText(root);
+  out["index_projection"] = ToText(IndexProjection(profile.strategy));
+  return out;
+}
+
+void PutTiers(const TierCounts& counts, py::dict* out) {
+  (*out)["device"] = counts.device;
+  (*out)["cpu_local"] = counts.cpu_local;
+  (*out)["cpu_share"] = counts.cpu_share;
+  (*out)["disk"] = counts.disk;
+}
+
+py::object ToOptional(const std::optional<std::uint64_t>& value) {
+  return value ? py::object(py::int_(*value)) : py::object(py::none());
+}
+
+void PutCounters(const std::vector<std::pair<std::string, std::uint64_t>>& counters,
+                 py::dict* out) {
+  for (const auto& [name, value] : counters) (*out)[ToText(name)] = value;
+}
+
+void PutServiceDetail(const ServiceView& view, py::dict* out) {
+  const Registration& registration = view.registration;
+  (*out)["SnapshotEndpoint"] = ToText(registration.snapshot_endpoint);
+  (*out)["Topic"] =
+      registration.has_topic ? py::object(ToText(registration.topic)) : py::object(py::none());
+  py::dict parts;
+  for (const auto& [name, total] : registration.pool_parts) parts[ToText(name)] = total;
+  (*out)["PoolParts"] = parts;
+  (*out)["StreamState"] = ToText(ToString(view.status.state));
+  (*out)["Epoch"] = view.epoch;
+  (*out)["LastSeq"] = ToOptional(view.last_seq);
+  (*out)["HistoryFrom"] = ToOptional(view.history_from);
+  py::list ranges;
+  for (const auto& [from, to] : view.lost_ranges) {
+    py::list range;
+    range.append(from);
+    range.append(to);
+    ranges.append(range);
+  }
+  (*out)["LostRanges"] = ranges;
+  (*out)["HashCheck"] = ToText(view.hash_check);
+  (*out)["LastFrameAgeMs"] = view.status.last_frame_age_ms;
+  (*out)["DisconnectedForMs"] = view.status.disconnected_for_ms;
+  (*out)["LastError"] = ToText(view.status.last_error);
+  py::dict counters;
+  PutCounters(view.counters, &counters);
+  PutCounters(view.status.counters, &counters);
+  (*out)["Counters"] = counters;
+}
+
+}  // namespace
+
+py::tuple ToFailure(const Error& error) {
+  return py::make_tuple(static_cast<int>(error.code), ToText(error.reason), ToText(error.field),
+                        ToText(error.message));
+}
+
+py::dict ToHits(const QueryAnswer& answer, bool detail) {
+  py::dict hits;
+  for (const auto& instance : answer.instances) {
+    py::dict dp;
+    py::dict ranks;
+    for (const auto& [rank, counts] : instance.ranks) {
+      const py::str key(std::to_string(rank));
+      dp[key] = counts.device;
+      py::dict tiers;
+      PutTiers(counts, &tiers);
+      ranks[key] = tiers;
+    }
+    py::dict out;
+    out["longest_matched"] = instance.best.disk;
+    out["dp"] = dp;
+    out["rank_matches"] = ranks;
+    PutTiers(instance.best, &out);
+    if (detail) out["stream_state"] = ToText(ToString(instance.stream_state));
+    hits[ToText(instance.instance_id)] = out;
+  }
+  return hits;
+}
+
+py::dict ToDetail(const QueryAnswer& answer) {
+  py::list degraded;
+  for (const auto& id : answer.degraded) degraded.append(ToText(id));
+  py::list nearest;
+  for (const auto& key : answer.nearest_contexts) {
+    py::dict context;
+    context["model_name"] = ToText(key.model_name);
+    context["lora_name"] = ToText(key.lora_name);
+    context["block_size"] = key.block_size;
+    context["tenant_id"] = ToText(key.tenant_id);
+    nearest.append(context);
+  }
+  py::dict out;
+  out["log_seq"] = answer.log_seq;
+  out["degraded"] = degraded;
+  out["context_known"] = answer.context_known;
+  out["hint"] = ToText(answer.hint);
+  out["nearest_contexts"] = nearest;
+  return out;
+}
+
+py::list ToServices(const std::vector<ServiceView>& services, bool detail) {
+  py::list out;
+  for (const auto& view : services) {
+    const Registration& registration = view.registration;
+    py::dict service;
+    service["Endpoint"] = ToText(registration.endpoint);
+    service["ReplayEndpoint"] = ToText(registration.replay_endpoint);
+    service["Type"] = ToText(ToString(registration.type));
+    service["ModelName"] = ToText(registration.model_name);
+    service["LoraName"] = ToText(registration.lora_name);
+    service["TenantID"] = ToText(registration.tenant_id);
+    service["InstanceID"] = ToText(registration.instance_id);
+    service["BlockSize"] = registration.block_size;
+    service["DPRank"] = registration.dp_rank;
+    service["CacheGroup"] =
+        registration.has_cache_group ? py::object(py::int_(0)) : py::object(py::none());
+    service["HashProfile"] = ToProfile(registration.hash_profile);
+    if (detail) PutServiceDetail(view, &service);
+    out.append(service);
+  }
+  return out;
+}
+
+py::list ToContexts(const std::vector<ContextView>& contexts) {
+  py::list out;
+  for (const auto& view : contexts) {
+    py::dict instances;
+    for (const auto& [instance_id, ranks] : view.instances) {
+      py::set set;
+      for (std::uint32_t rank : ranks) set.add(py::int_(rank));
+      instances[ToText(instance_id)] = set;
+    }
+    py::dict context;
+    context["model_name"] = ToText(view.key.model_name);
+    context["lora_name"] = ToText(view.key.lora_name);
+    context["block_size"] = view.key.block_size;
+    context["tenant_id"] = ToText(view.key.tenant_id);
+    context["prefix_count"] = view.prefix_count;
+    context["hash_profile"] = ToProfile(view.hash_profile);
+    context["instances"] = instances;
+    out.append(context);
+  }
+  return out;
+}
+
+}  // namespace conductor::python

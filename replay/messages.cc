@@ -1,0 +1,44 @@
+#include "replay/messages.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "replay/wire/frame.h"
+
+namespace conductor {
+namespace {
+
+// `parsed` is wire/frame.h's view of the message.
+template <typename Parsed>
+ReceivedFrame Own(const Parsed& parsed) {
+  ReceivedFrame frame;
+  frame.number = parsed.seq;
+  frame.fingerprint = FingerprintPayload(parsed.payload);
+  frame.payload.assign(reinterpret_cast<const char*>(parsed.payload.data()), parsed.payload.size());
+  return frame;
+}
+
+}  // namespace
+
+std::uint64_t FingerprintPayload(MessagePart payload) {
+  return XXH3_64bits(payload.data(), payload.size());
+}
+
+Result<LiveMessage> ReadLiveMessage(std::span<const MessagePart> parts) {
+  const auto parsed = ParseLiveFrame(parts);
+  if (!parsed) return tl::unexpected(parsed.error());
+  return LiveMessage{std::string(SplitTopic(parsed->topic).name), Own(*parsed)};
+}
+
+Result<ReplayMessage> ReadReplayMessage(std::span<const MessagePart> parts) {
+  const auto parsed = ParseReplayReply(parts);
+  if (!parsed) return tl::unexpected(parsed.error());
+  if (parsed->end) return ReplayMessage{true, {}};
+  return ReplayMessage{false, Own(parsed->frame)};
+}
+
+std::array<std::string, 2> ReplayRequest(std::uint64_t start) {
+  return BuildReplayRequest(start);
+}
+
+}  // namespace conductor

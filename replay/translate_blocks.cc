@@ -1,0 +1,114 @@
+// The blocks of a stored event: their fingerprints, their salt, and the comparison of their names
+// with the hashes recomputed from the parent's full digest.
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "replay/translator.h"
+#include "src/hash/fingerprint.h"
+
+namespace conductor {
+namespace {
+
+// What the engine hashed into a block besides its tokens. Releases that do not put it on the wire
+// leave what the event says of the adapter; a salt stays hidden.
+ExtraKeys HashedKeys(const WireEvent& event, std::size_t block) {
+  if (block < event.extra_keys.size()) return event.extra_keys[block];
+  if (event.extra_keys_on_wire) return {};
+  if (event.lora_name && !event.lora_name->empty()) {
+    return {{ExtraKey::Kind::kText, *event.lora_name, 0}};
+  }
+  if (event.lora_id) return {{ExtraKey::Kind::kInteger, "", *event.lora_id}};
+  return {};
+}
+
+// Digests recomputed block by block; unknown from the first block on that cannot be computed.
+struct Chain {
+  bool known = false;
+  bool at_start = false;  // nothing precedes the next block
+  Digest digest{};
+
+  const Digest* parent() const { return at_start ? nullptr : &digest; }
+};
+
+}  // namespace
+
+void Translator::FillNames(const WireEvent& event, Stored& stored) const {
+  stored.blocks.reserve(event.names.size());
+  for (const BlockName& name : event.names) {
+    stored.blocks.push_back({name, 0, HashCheck::kNotComputed});
+  }
+}
+
+void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stored& stored) {
+  std::vector<std::int32_t> joined;
+  std::span<const std::int32_t> tokens = event.token_ids;
+  if (event.bigram) {
+    if (auto chain = JoinBigramTokens(event)) joined = std::move(*chain);
+    tokens = joined;
+  }
+  const std::size_t step = stored.block_length;
+  const std::size_t length = step + (event.bigram ? 1 : 0);
+  const bool sglang = registration_.type == PublisherType::kSglang;
+
+  Chain chain;
+  if (event.parent) {
+    if (const auto digest = DigestOf(adapter, *event.parent)) chain = {true, false, *digest};
+  } else {
+    chain = {true, true, {}};
+    if (sglang && event.cache_salt) {
+      stored.salt = DigestSalt(*event.cache_salt);
+      if (const auto seed = hasher_.SaltSeed(*event.cache_salt)) chain = {true, false, *seed};
+    }
+  }
+  if (event.opaque_extra_keys) chain.known = false;
+
+  const DigestCache::Scope scope = ScopeOf(adapter.name);
+  stored.blocks.reserve(event.names.size());
+  for (std::size_t i = 0; i < event.names.size(); ++i) {
+    StoredBlock& block = stored.blocks.emplace_back();
+    block.name = event.names[i];
+    const auto own = tokens.subspan(i * step, length);
+    const bool first = i == 0 && !event.parent;
+    ExtraKeys remaining;
+    if (!sglang && i < event.extra_keys.size() && !event.extra_keys[i].empty()) {
+      SplitKeys split = SplitExtraKeys(event.extra_keys[i], adapter.name, event.lora_id, first);
+      if (split.salt) stored.salt = DigestSalt(*split.salt);
+      remaining = std::move(split.remaining);
+    }
+    block.fingerprint = FingerprintV1(own, remaining);
+    if (!chain.known) continue;
+    const auto digest =
+        hasher_.HashBlock(chain.parent(), own, sglang ? ExtraKeys{} : HashedKeys(event, i));
+    if (!digest) {
+      chain.known = false;
+      continue;
+    }
+    chain = {true, false, *digest};
+    block.check = IsNameOf(block.name, *digest) ? HashCheck::kEqual : HashCheck::kDiffers;
+    cache_.Put(scope, block.name, *digest);
+  }
+  if (chain.known) stored.last_digest = chain.digest;
+}
+
+// The digest recomputed for a block of this stream, from what this thread has seen or the state.
+std::optional<Digest> Translator::DigestOf(const Adapter& adapter, const BlockName& name) {
+  if (auto digest = cache_.Find(ScopeOf(adapter.name), name)) return digest;
+  auto digest = digests_.FindDigest(stream_, adapter.name, name);
+  if (digest && !state_is_this_life_ && !IsNameOf(name, *digest)) return std::nullopt;
+  return digest;
+}
+
+bool Translator::IsNameOf(const BlockName& name, const Digest& digest) const {
+  if (name.digest.empty()) return hasher_.Project(digest) == name.projected;
+  return std::equal(name.digest.begin(), name.digest.end(), digest.begin(), digest.end(),
+                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
+}
+
+DigestCache::Scope Translator::ScopeOf(const std::string& adapter) {
+  if (const auto known = scopes_.find(adapter); known != scopes_.end()) return known->second;
+  if (scopes_.size() >= kAdapterScopesMax) scopes_.clear();
+  return scopes_[adapter] = cache_.NewScope();
+}
+
+}  // namespace conductor

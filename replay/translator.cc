@@ -1,0 +1,230 @@
+#include "replay/translator.h"
+
+#include <utility>
+
+#include "replay/wire/engine_decoder.h"
+#include "src/hash/extra_keys.h"
+
+namespace conductor {
+namespace {
+
+std::uint32_t Bit(Tier tier) {
+  return 1u << static_cast<unsigned>(tier);
+}
+
+std::string Contradiction(std::string_view what, std::int64_t got, std::int64_t expected) {
+  std::string text(what);
+  text += ": expected " + std::to_string(expected) + " (registered), got " + std::to_string(got);
+  return text;
+}
+
+}  // namespace
+
+Translator::Translator(const StreamSeed& seed, const TranslatorOptions& options,
+                       const DigestSource& digests, DigestCache& cache)
+    : stream_(seed.stream),
+      registration_(seed.registration),
+      options_(options),
+      digests_(digests),
+      cache_(cache),
+      hasher_(seed.registration.hash_profile),
+      counting_group_(seed.counting_group),
+      seen_full_size_block_(seed.seen_full_size_block) {}
+
+void Translator::OnNewLife() {
+  counting_group_.reset();
+  seen_full_size_block_ = false;
+  state_is_this_life_ = false;
+  tiers_stored_ = 0;
+  scopes_.clear();
+}
+
+void Translator::OnDropped(DropReason reason) {
+  tiers_stored_ = 0;
+  if (reason == DropReason::kDisconnected) OnNewLife();
+}
+
+bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& facts) {
+  Frame frame;
+  frame.stream = stream_;
+  frame.number = received.number;
+  frame.fingerprint = received.fingerprint;
+  emptied_ = false;
+  const bool decodes = registration_.type == PublisherType::kVllm ||
+                       (registration_.type == PublisherType::kSglang && options_.decode_sglang);
+  if (!decodes) {
+    Ignore(frame, IgnoreReason::kUnsupported,
+           "unsupported yet: streams of type " + std::string(ToString(registration_.type)));
+  } else {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(received.payload.data());
+    const auto batch =
+        DecodeEnginePayload(registration_.type, {bytes, received.payload.size()}, options_.wire);
+    if (batch) {
+      TranslateBatch(*batch, frame, facts);
+    } else {
+      Ignore(frame, IgnoreReason::kUndecodableFrame, batch.error().message);
+    }
+  }
+  facts.emplace_back(std::move(frame));
+  return emptied_;
+}
+
+void Translator::TranslateBatch(const WireBatch& batch, Frame& frame, std::vector<Fact>& facts) {
+  frame.publisher_time_us = batch.publisher_time_us;
+  if (batch.dp_rank && *batch.dp_rank != registration_.dp_rank) {
+    return Ignore(frame, IgnoreReason::kRankMismatch,
+                  Contradiction("rank", *batch.dp_rank, registration_.dp_rank));
+  }
+  if (const std::uint64_t rejected = batch.RejectedTotal(); rejected > 0) {
+    Ignore(frame, IgnoreReason::kUndecodableEvent,
+           batch.rejected.empty() ? "undecodable event" : batch.rejected.front().text);
+    frame.ignored[IgnoreReason::kUndecodableEvent] = rejected;
+  }
+  FindCountingGroup(batch, facts);
+  frame.events.reserve(batch.events.size());
+  for (const WireEvent& event : batch.events) {
+    switch (event.kind) {
+      case WireEvent::Kind::kStored:
+        TranslateStored(event, frame);
+        break;
+      case WireEvent::Kind::kRemoved:
+        TranslateRemoved(event, frame);
+        break;
+      case WireEvent::Kind::kCleared:
+        TranslateCleared(frame);
+        break;
+    }
+  }
+}
+
+// The first frame that stores blocks of full attention fixes the group for this life.
+void Translator::FindCountingGroup(const WireBatch& batch, std::vector<Fact>& facts) {
+  if (counting_group_ || registration_.type != PublisherType::kVllm) return;
+  for (const WireEvent& event : batch.events) {
+    if (event.kind != WireEvent::Kind::kStored || !IsFullAttentionLike(event.spec_kind)) continue;
+    const std::int64_t group = event.group_idx.value_or(0);
+    if (!counting_group_ || group < *counting_group_) counting_group_ = group;
+  }
+  if (counting_group_) facts.emplace_back(CountingGroup{stream_, *counting_group_});
+}
+
+void Translator::TranslateStored(const WireEvent& event, Frame& frame) {
+  if (!CountsHere(event, frame) || event.names.empty()) return;
+  if (!HasFittingLength(event, frame)) return;
+  Adapter adapter = AdapterOf(event);
+  Stored stored;
+  stored.tier = *TierOf(event);
+  stored.lora_name = adapter.name_in_fact;
+  stored.has_tokens = !event.token_ids.empty();
+  stored.extra_keys_on_wire = event.extra_keys_on_wire;
+  stored.block_length = static_cast<std::uint32_t>(event.block_size);
+  if (stored.has_tokens) {
+    stored.parent = event.parent;
+    FillBlocks(event, adapter, stored);
+    if (stored.block_length == registration_.block_size) seen_full_size_block_ = true;
+  } else {
+    FillNames(event, stored);
+  }
+  tiers_stored_ |= Bit(stored.tier);
+  frame.events.emplace_back(std::move(stored));
+}
+
+void Translator::TranslateRemoved(const WireEvent& event, Frame& frame) {
+  if (!CountsHere(event, frame) || event.names.empty()) return;
+  frame.events.emplace_back(Removed{*TierOf(event), event.names});
+}
+
+void Translator::TranslateCleared(Frame& frame) {
+  const bool all_tiers = registration_.type == PublisherType::kSglang;
+  tiers_stored_ = all_tiers ? 0 : tiers_stored_ & ~Bit(Tier::kDevice);
+  if (tiers_stored_ == 0) emptied_ = true;
+  frame.events.emplace_back(Cleared{all_tiers});
+}
+
+std::optional<Tier> Translator::TierOf(const WireEvent& event) const {
+  switch (event.medium) {
+    case Medium::kDevice:
+      return Tier::kDevice;
+    case Medium::kCpu:
+      return Tier::kCpuLocal;
+    case Medium::kDisk:
+      return Tier::kDisk;
+    case Medium::kExternal:
+      return Tier::kCpuShare;
+    case Medium::kUnknown:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Whether the event is about blocks of this publisher that make prefix hits.
+bool Translator::CountsHere(const WireEvent& event, Frame& frame) {
+  if (event.locality == Locality::kRemote) {
+    Ignore(frame, IgnoreReason::kRemote);
+    return false;
+  }
+  if (registration_.type == PublisherType::kVllm) {
+    const bool other_kind = event.kind == WireEvent::Kind::kStored &&
+                            event.spec_kind != SpecKind::kNone &&
+                            !IsFullAttentionLike(event.spec_kind);
+    if (other_kind || event.group_idx.value_or(0) != counting_group_.value_or(0)) {
+      Ignore(frame, IgnoreReason::kOtherGroup);
+      return false;
+    }
+  }
+  if (!TierOf(event)) {
+    Ignore(frame, IgnoreReason::kUnknownMedium, "medium: no tier is known for it");
+    return false;
+  }
+  return true;
+}
+
+// Whether tokens, names and block size agree with each other and with the registration.
+bool Translator::HasFittingLength(const WireEvent& event, Frame& frame) {
+  const auto registered = static_cast<std::int64_t>(registration_.block_size);
+  const bool vllm = registration_.type == PublisherType::kVllm;
+  const std::size_t positions = event.token_ids.size() / (event.bigram ? 2 : 1);
+  // SGLang's last page may be short.
+  const bool fits = vllm ? event.block_size == registered : event.block_size <= registered;
+  if (!fits) {
+    const bool part = vllm && seen_full_size_block_ && event.names.size() == 1 &&
+                      event.block_size < registered &&
+                      positions == static_cast<std::uint64_t>(event.block_size);
+    if (part) {
+      Ignore(frame, IgnoreReason::kPartialEntry);
+    } else {
+      Ignore(frame, IgnoreReason::kBlockSizeMismatch,
+             Contradiction("block size", event.block_size, registered));
+    }
+    return false;
+  }
+  if (event.token_ids.empty()) return true;
+  const bool bigram = registration_.hash_profile.strategy == HashStrategy::kSglangBigram;
+  const auto block_size = static_cast<std::uint64_t>(event.block_size);
+  const bool spells = !event.bigram || JoinBigramTokens(event);
+  if (event.bigram == bigram && spells && positions == event.names.size() * block_size) return true;
+  Ignore(frame, IgnoreReason::kAmbiguousLength,
+         "token_ids: expected " + std::to_string(event.names.size()) + " blocks of " +
+             std::to_string(block_size) + ", got " + std::to_string(positions) + " positions");
+  return false;
+}
+
+void Translator::Ignore(Frame& frame, IgnoreReason reason, std::string text) {
+  ++frame.ignored[reason];
+  if (!text.empty()) last_error_ = "frame " + std::to_string(frame.number) + ": " + text;
+}
+
+// A name decides; a number is only a fallback; without either it is the registration's.
+Translator::Adapter Translator::AdapterOf(const WireEvent& event) const {
+  Adapter adapter{registration_.lora_name, std::nullopt};
+  if (registration_.type != PublisherType::kVllm) return adapter;
+  if (event.lora_name && !event.lora_name->empty()) {
+    adapter.name = *event.lora_name;
+  } else if (event.lora_id && registration_.lora_name.empty()) {
+    adapter.name = LoraNameOfId(*event.lora_id);
+  }
+  if (adapter.name != registration_.lora_name) adapter.name_in_fact = adapter.name;
+  return adapter;
+}
+
+}  // namespace conductor

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds and runs every test.
+#   ./scripts/test.sh              release build (build/)
+#   ./scripts/test.sh asan         AddressSanitizer + UndefinedBehaviorSanitizer (build-asan/)
+#   ./scripts/test.sh tsan         ThreadSanitizer (build-tsan/)
+#   ./scripts/test.sh release -R storage    further words go to ctest
+# Output of failing tests is shown; JOBS=N sets the number of parallel jobs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=${1:-release}
+[ $# -gt 0 ] && shift
+case "$preset" in
+  release) build=build ;;
+  dev | asan | tsan) build=build-$preset ;;
+  -h | --help) sed -n '2,8p' "$0"; exit 0 ;;
+  *) echo "test.sh: unknown preset '$preset': expected release, dev, asan or tsan" >&2; exit 2 ;;
+esac
+jobs=${JOBS:-$(nproc)}
+
+./scripts/bootstrap.sh
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset" -j "$jobs"
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan-suppressions.txt"
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan-suppressions.txt"
+ctest --test-dir "$build" --output-on-failure -j "$jobs" "$@"

@@ -1,0 +1,48 @@
+// PromptBlocks: a prompt cut into the positions its context's hash strategy knows, with their
+// fingerprints (in chunks, so that a miss costs one chunk) and, on demand, the exact hash chain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/hash/chain.h"
+#include "src/query.h"
+#include "src/result.h"
+
+namespace conductor {
+
+class PromptBlocks {
+ public:
+  // `query` and `hasher` outlive this.
+  PromptBlocks(const PromptQuery& query, HashStrategy strategy, const BlockHasher& hasher);
+
+  std::size_t count() const { return count_; }
+  // Tokens (bigram: logical positions) of block i, and the boundary behind it.
+  std::uint32_t Length(std::size_t i) const;
+  std::uint64_t EndOf(std::size_t i) const;
+  const std::optional<SaltDigest>& salt() const { return salt_; }
+
+  std::uint64_t Fingerprint(std::size_t i);
+  // The full digest of block i; computes what is missing of the chain before it.
+  Result<Digest> ExactDigest(std::size_t i);
+
+ private:
+  std::span<const std::int32_t> TokensOf(std::size_t i) const;
+  bool HasKeys(std::size_t i) const;
+
+  const PromptQuery& query_;
+  const BlockHasher& hasher_;
+  bool vllm_;
+  std::uint32_t overlap_;  // tokens of the next block that belong to a block: 1 for bigram
+  std::uint64_t positions_ = 0;
+  std::size_t count_ = 0;
+  std::optional<SaltDigest> salt_;
+  std::vector<std::uint64_t> fingerprints_;
+  std::optional<Digest> digest_;  // of block digest_at_
+  std::size_t digest_at_ = 0;
+};
+
+}  // namespace conductor

@@ -1,0 +1,207 @@
+#include "src/index/walk.h"
+
+#include <algorithm>
+
+#include "src/index/prompt_blocks.h"
+#include "src/index/tier_cursors.h"
+
+namespace conductor {
+namespace {
+
+// live < catching_up < connecting < degraded
+int Badness(StreamState state) {
+  switch (state) {
+    case StreamState::kLive: return 0;
+    case StreamState::kCatchingUp: return 1;
+    case StreamState::kConnecting: return 2;
+    case StreamState::kDegraded: return 3;
+  }
+  return 3;
+}
+
+void Merge(TierCounts& best, const TierCounts& counts) {
+  best.device = std::max(best.device, counts.device);
+  best.cpu_local = std::max(best.cpu_local, counts.cpu_local);
+  best.cpu_share = std::max(best.cpu_share, counts.cpu_share);
+  best.disk = std::max(best.disk, counts.disk);
+}
+
+QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOptions& options) {
+  QueryAnswer answer;
+  answer.context_known = true;
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.row->instance_id, a.row->dp_rank) <
+           std::tie(b.row->instance_id, b.row->dp_rank);
+  });
+  for (const auto& [row, counts] : rows) {
+    if (answer.instances.empty() || answer.instances.back().instance_id != row->instance_id) {
+      answer.instances.emplace_back().instance_id = row->instance_id;
+    }
+    InstanceHits& hits = answer.instances.back();
+    hits.ranks[row->dp_rank] = counts;
+    Merge(hits.best, counts);
+    const StreamState state = row->shared->state.load(std::memory_order_acquire);
+    if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+  }
+  if (options.min_tokens > 0) {
+    std::erase_if(answer.instances, [&](const InstanceHits& hits) {
+      return hits.best.disk < options.min_tokens;
+    });
+  }
+  std::stable_sort(answer.instances.begin(), answer.instances.end(),
+                   [](const InstanceHits& a, const InstanceHits& b) {
+                     if (a.best.disk != b.best.disk) return a.best.disk > b.best.disk;
+                     return a.best.device > b.best.device;
+                   });
+  if (options.top_k > 0 && answer.instances.size() > options.top_k) {
+    answer.instances.resize(options.top_k);
+  }
+  for (const InstanceHits& hits : answer.instances) {
+    if (hits.stream_state != StreamState::kLive) answer.degraded.push_back(hits.instance_id);
+  }
+  return answer;
+}
+
+// The entries of one position and the sets of those that somebody has.
+struct Position {
+  std::vector<EntryId> entries;
+  std::vector<StateId> states;
+
+  void Collect(const PrefixIndex& index) {
+    states.clear();
+    for (EntryId id : entries) {
+      const StateId state = index.entry(id).state.load(std::memory_order_acquire);
+      if (index.holders().IsLive(state)) states.push_back(state);
+    }
+    std::sort(states.begin(), states.end());
+    states.erase(std::unique(states.begin(), states.end()), states.end());
+  }
+  void Add(EntryId id) {
+    if (std::find(entries.begin(), entries.end(), id) == entries.end()) entries.push_back(id);
+  }
+};
+
+class PromptWalk {
+ public:
+  PromptWalk(const PrefixIndex& index, ContextId context, PromptBlocks& blocks)
+      : index_(index),
+        context_(context),
+        blocks_(blocks),
+        has_fragments_(index.contexts().context(context).fragments.load() > 0) {}
+
+  Status Run(TierCursors& cursors) {
+    Position here;
+    if (EntryId root = index_.FindRoot(context_, blocks_.salt())) here.entries.push_back(root);
+    for (std::size_t i = 0; i < blocks_.count(); ++i) {
+      if (here.entries.empty() && !has_fragments_) break;
+      Position next;
+      FollowContent(here, i, next);
+      if (has_fragments_) CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, next));
+      next.Collect(index_);
+      if (next.states.empty()) break;
+      if (!cursors.Advance(next.states, blocks_.EndOf(i))) break;
+      here = std::move(next);
+    }
+    return {};
+  }
+
+ private:
+  void FollowContent(const Position& here, std::size_t i, Position& next) {
+    const std::uint64_t fingerprint = blocks_.Fingerprint(i);
+    const std::uint32_t length = blocks_.Length(i);
+    for (EntryId parent : here.entries) {
+      index_.ForContent(parent, fingerprint, length, [&](EntryId id) {
+        if (index_.IsLive(id)) next.Add(id);
+      });
+    }
+  }
+
+  // From the first position without a live shared block on, for as long as names match.
+  Status FollowNames(std::size_t i, Position& next) {
+    if (chain_ == Chain::kEnded) return {};
+    if (chain_ == Chain::kNotStarted) {
+      const bool shared = std::any_of(next.entries.begin(), next.entries.end(), [&](EntryId id) {
+        return index_.entry(id).scope == kSharedScope;
+      });
+      if (shared) return {};
+      chain_ = Chain::kFollowing;
+    }
+    CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
+    const std::uint64_t name = Project(digest);
+    bool matched = false;
+    index_.ForProjected(context_, name, [&](EntryId id) {
+      const Entry& e = index_.entry(id);
+      if (IsFragment(e.block_class.load(std::memory_order_acquire)) && index_.IsLive(id)) {
+        next.Add(id);
+        matched = true;
+      }
+    });
+    const EntryId shared = index_.FindName(context_, kSharedScope, BlockName{name, {}});
+    if (shared != 0 && index_.IsLive(shared)) matched = true;
+    // Also where nobody has it: its children hang below the name that matched.
+    if (shared != 0 && matched) next.Add(shared);
+    if (!matched) chain_ = Chain::kEnded;
+    return {};
+  }
+
+  std::uint64_t Project(const Digest& digest) const {
+    return index_.contexts().context(context_).profile.load()->hasher.Project(digest);
+  }
+
+  enum class Chain { kNotStarted, kFollowing, kEnded };
+  const PrefixIndex& index_;
+  ContextId context_;
+  PromptBlocks& blocks_;
+  bool has_fragments_;
+  Chain chain_ = Chain::kNotStarted;
+};
+
+// The context, when it exists.
+ContextId FindExisting(const PrefixIndex& index, const ContextKey& key) {
+  const ContextId id = index.contexts().Find(key);
+  return id != 0 && index.contexts().context(id).Exists() ? id : 0;
+}
+
+}  // namespace
+
+Result<QueryAnswer> MatchPrompt(const PrefixIndex& index, const PromptQuery& query) {
+  EpochGuard guard;
+  const ContextId id = FindExisting(index, query.context);
+  if (id == 0) return QueryAnswer{};
+  const Context& context = index.contexts().context(id);
+  const ContextProfile* profile = context.profile.load(std::memory_order_acquire);
+  const RowView* rows = context.rows.load(std::memory_order_acquire);
+  PromptBlocks blocks(query, profile->profile.strategy, profile->hasher);
+  TierCursors cursors(index.holders(), *rows, query.options.instance_id);
+  CONDUCTOR_RETURN_IF_ERROR(PromptWalk(index, id, blocks).Run(cursors));
+  return Assemble(cursors.Finish(), query.options);
+}
+
+QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
+  EpochGuard guard;
+  const ContextId id = FindExisting(index, query.context);
+  if (id == 0) return {};
+  const RowView* rows = index.contexts().context(id).rows.load(std::memory_order_acquire);
+  TierCursors cursors(index.holders(), *rows, query.options.instance_id);
+  std::uint64_t tokens = 0;
+  for (std::uint64_t hash : query.hashes) {
+    Position position;
+    if (EntryId shared = index.FindName(id, kSharedScope, BlockName{hash, {}})) {
+      position.Add(shared);
+    }
+    index.ForProjected(id, hash, [&](EntryId own) { position.Add(own); });
+    std::erase_if(position.entries, [&](EntryId e) { return !index.IsLive(e); });
+    position.Collect(index);
+    if (position.states.empty()) break;
+    // A block known only by name has the context's block size, as far as anyone can tell.
+    std::uint32_t length = 0;
+    for (EntryId e : position.entries) {
+      length = std::max(length, index.entry(e).length.load(std::memory_order_acquire));
+    }
+    tokens += length != 0 ? length : query.context.block_size;
+    if (!cursors.Advance(position.states, tokens)) break;
+  }
+  return Assemble(cursors.Finish(), query.options);
+}
+
+}  // namespace conductor

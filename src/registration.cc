@@ -1,0 +1,213 @@
+#include "src/registration.h"
+
+#include <algorithm>
+
+#include "src/hash/profile.h"
+#include "src/hash/utf8.h"
+#include "src/limits.h"
+
+namespace conductor {
+namespace {
+
+std::string Quoted(const std::string& text) { return "'" + text.substr(0, 128) + "'"; }
+
+Status CheckText(const std::string& field, const std::string& text, std::size_t bytes_max) {
+  if (text.size() > bytes_max) {
+    return InvalidField("too_large", field,
+                        field + ": " + std::to_string(text.size()) + " bytes, at most " +
+                            std::to_string(bytes_max));
+  }
+  if (!IsValidUtf8(text)) return InvalidField("invalid_value", field, field + ": not UTF-8");
+  if (std::any_of(text.begin(), text.end(), [](char c) { return c >= 0 && c < 32; })) {
+    return InvalidField("invalid_value", field, field + ": control characters are not allowed");
+  }
+  return {};
+}
+
+// A required, nonempty text.
+Result<std::string> Required(const std::string& field, const std::optional<std::string>& value) {
+  if (!value) return InvalidField("missing", field, field + ": required");
+  if (value->empty()) return InvalidField("invalid_value", field, field + ": must not be empty");
+  CONDUCTOR_RETURN_IF_ERROR(CheckText(field, *value, kNameBytesMax));
+  return *value;
+}
+
+Result<std::string> Optional(const std::string& field, const std::optional<std::string>& value,
+                             std::string fallback) {
+  if (!value || value->empty()) return fallback;
+  CONDUCTOR_RETURN_IF_ERROR(CheckText(field, *value, kNameBytesMax));
+  return *value;
+}
+
+Result<std::uint32_t> Number(const std::string& field, const std::optional<std::int64_t>& value,
+                             std::int64_t min, std::int64_t max) {
+  if (!value) return InvalidField("missing", field, field + ": required");
+  if (*value < min || *value > max) {
+    return InvalidField("out_of_range", field,
+                        field + ": expected " + std::to_string(min) + ".." + std::to_string(max) +
+                            ", got " + std::to_string(*value));
+  }
+  return static_cast<std::uint32_t>(*value);
+}
+
+Status CheckTcp(const std::string& field, const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) {
+    return InvalidField("invalid_value", field,
+                        field + ": expected tcp://HOST:PORT, got no port in " + Quoted(address));
+  }
+  const std::string host = address.substr(0, colon);
+  const std::string port = address.substr(colon + 1);
+  if (host.empty() || host == "[]") {
+    return InvalidField("invalid_value", field, field + ": no host in " + Quoted(address));
+  }
+  if (host == "*" || host == "0.0.0.0" || host == "[::]") {
+    return InvalidField("unsupported", field,
+                        field + ": publishers that connect to us are not supported yet; give the "
+                                "host the publisher binds, got " +
+                            Quoted(address));
+  }
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  if (!bracketed && host.find(':') != std::string::npos) {
+    return InvalidField("invalid_value", field,
+                        field + ": an IPv6 host goes in brackets, got " + Quoted(address));
+  }
+  if (host.find_first_of(" /@") != std::string::npos) {
+    return InvalidField("invalid_value", field, field + ": not a host: " + Quoted(host));
+  }
+  const bool digits = port.size() <= 5 && std::all_of(port.begin(), port.end(), [](char c) {
+    return c >= '0' && c <= '9';
+  });
+  if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65'535) {
+    return InvalidField("invalid_value", field,
+                        field + ": expected a port 1..65535, got " + Quoted(port));
+  }
+  return {};
+}
+
+Result<HashProfile> MakeProfile(const RegistrationRequest& request) {
+  if (!request.hash_profile) {
+    return InvalidField("missing", "hash_profile", "hash_profile: required");
+  }
+  const auto& p = *request.hash_profile;
+  return MakeHashProfile(p.strategy.value_or(""), p.algorithm.value_or(""),
+                         p.python_hash_seed.value_or(""), p.index_projection.value_or(""));
+}
+
+Status CheckPair(PublisherType type, HashStrategy strategy) {
+  const bool vllm = strategy == HashStrategy::kVllmV1;
+  if ((type == PublisherType::kVllm && !vllm) || (type == PublisherType::kSglang && vllm)) {
+    return InvalidField("invalid_value", "strategy",
+                        "strategy: a " + std::string(ToString(type)) + " publisher cannot use " +
+                            std::string(ToString(strategy)));
+  }
+  return {};
+}
+
+// The part names of object keys (WIRE section 7.1) that totals can be given for.
+constexpr std::array<std::string_view, 6> kPoolPartNames = {"tp", "pp", "pcp", "dcp", "kv",
+                                                            "layers"};
+
+Result<PoolParts> MakePoolParts(const RegistrationRequest& request) {
+  PoolParts parts;
+  if (!request.pool_parts) return parts;
+  for (const auto& [name, total] : *request.pool_parts) {
+    const std::string field = "pool_parts." + name.substr(0, 64);
+    if (std::find(kPoolPartNames.begin(), kPoolPartNames.end(), name) == kPoolPartNames.end()) {
+      return InvalidField("unknown_field", field, field + ": expected tp, pp, pcp, dcp, kv, layers");
+    }
+    CONDUCTOR_ASSIGN_OR_RETURN(parts[name], Number(field, total, 0, 65'535));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Status CheckEndpoint(const std::string& field, const std::string& endpoint) {
+  if (endpoint.size() > kEndpointBytesMax) {
+    return InvalidField("too_large", field,
+                        field + ": at most " + std::to_string(kEndpointBytesMax) + " bytes");
+  }
+  CONDUCTOR_RETURN_IF_ERROR(CheckText(field, endpoint, kEndpointBytesMax));
+  if (endpoint.rfind("tcp://", 0) == 0) return CheckTcp(field, endpoint.substr(6));
+  for (const std::string scheme : {"ipc://", "inproc://"}) {
+    if (endpoint.rfind(scheme, 0) == 0) {
+      if (endpoint.size() > scheme.size()) return {};
+      return InvalidField("invalid_value", field, field + ": nothing follows " + scheme);
+    }
+  }
+  return InvalidField("invalid_value", field,
+                      field + ": expected tcp://HOST:PORT, ipc://PATH or inproc://NAME, got " +
+                          Quoted(endpoint));
+}
+
+Result<Registration> MakeRegistration(const RegistrationRequest& request) {
+  Registration r;
+  CONDUCTOR_ASSIGN_OR_RETURN(r.endpoint, Required("endpoint", request.endpoint));
+  CONDUCTOR_RETURN_IF_ERROR(CheckEndpoint("endpoint", r.endpoint));
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::string type, Required("type", request.type));
+  const auto parsed = ParsePublisherType(type);
+  if (!parsed) {
+    return InvalidField("invalid_value", "type",
+                        "type: expected vLLM, SGLang or Mooncake, got " + Quoted(type));
+  }
+  r.type = *parsed;
+  CONDUCTOR_ASSIGN_OR_RETURN(r.model_name, Required("modelname", request.modelname));
+  if (r.type == PublisherType::kMooncake &&
+      (!request.instance_id || request.instance_id->empty())) {
+    r.instance_id = r.endpoint;
+  } else {
+    CONDUCTOR_ASSIGN_OR_RETURN(r.instance_id, Required("instance_id", request.instance_id));
+  }
+  CONDUCTOR_ASSIGN_OR_RETURN(r.block_size,
+                             Number("block_size", request.block_size, 1, kBlockSizeMax));
+  CONDUCTOR_ASSIGN_OR_RETURN(r.dp_rank, Number("dp_rank", request.dp_rank, 0, kDpRankMax));
+  CONDUCTOR_ASSIGN_OR_RETURN(r.hash_profile, MakeProfile(request));
+  CONDUCTOR_RETURN_IF_ERROR(CheckPair(r.type, r.hash_profile.strategy));
+  for (auto [field, value, target] :
+       {std::tuple("replay_endpoint", &request.replay_endpoint, &r.replay_endpoint),
+        std::tuple("snapshot_endpoint", &request.snapshot_endpoint, &r.snapshot_endpoint)}) {
+    if (!*value || (*value)->empty()) continue;
+    CONDUCTOR_RETURN_IF_ERROR(CheckEndpoint(field, **value));
+    *target = **value;
+  }
+  if (!r.replay_endpoint.empty() && r.replay_endpoint == r.endpoint) {
+    return InvalidField("invalid_value", "replay_endpoint",
+                        "replay_endpoint: the same as endpoint; the replay socket is another one");
+  }
+  CONDUCTOR_ASSIGN_OR_RETURN(r.lora_name, Optional("lora_name", request.lora_name, ""));
+  CONDUCTOR_ASSIGN_OR_RETURN(r.tenant_id, Optional("tenant_id", request.tenant_id, "default"));
+  if (request.topic) {
+    CONDUCTOR_RETURN_IF_ERROR(CheckText("topic", *request.topic, kNameBytesMax));
+    r.topic = *request.topic;
+    r.has_topic = true;
+  }
+  if (request.cache_group && *request.cache_group != 0) {
+    return InvalidField("unsupported", "cache_group",
+                        "cache_group: only 0 is supported, got " +
+                            std::to_string(*request.cache_group));
+  }
+  r.has_cache_group = request.cache_group.has_value();
+  CONDUCTOR_ASSIGN_OR_RETURN(r.pool_parts, MakePoolParts(request));
+  return r;
+}
+
+std::string Registration::FirstDifference(const Registration& other) const {
+  if (endpoint != other.endpoint) return "endpoint";
+  if (replay_endpoint != other.replay_endpoint) return "replay_endpoint";
+  if (snapshot_endpoint != other.snapshot_endpoint) return "snapshot_endpoint";
+  if (has_topic != other.has_topic || topic != other.topic) return "topic";
+  if (type != other.type) return "type";
+  if (model_name != other.model_name) return "modelname";
+  if (lora_name != other.lora_name) return "lora_name";
+  if (block_size != other.block_size) return "block_size";
+  if (hash_profile.strategy != other.hash_profile.strategy) return "strategy";
+  if (hash_profile.algorithm != other.hash_profile.algorithm) return "algorithm";
+  if (hash_profile.python_hash_seed != other.hash_profile.python_hash_seed) {
+    return "python_hash_seed";
+  }
+  if (pool_parts != other.pool_parts) return "pool_parts";
+  return "";
+}
+
+}  // namespace conductor

@@ -1,0 +1,181 @@
+#include "src/service/conductor_service.h"
+
+#include "src/service/service_impl.h"
+
+namespace conductor {
+
+tl::unexpected<Error> NotReady(const std::string& message) {
+  return tl::unexpected(Error{ErrorCode::kUnavailable, message, "not_ready", "", -1});
+}
+
+ConductorService::Impl::Impl(ServiceOptions options, EventLog& log, SnapshotStore& snapshots,
+                             const Clock& clock)
+    : options_(std::move(options)),
+      log_(log),
+      snapshots_(snapshots),
+      clock_(clock),
+      queue_(options_.limits),
+      state_(new StateMachine),
+      writer_(log, options_.log_sync, options_.limits.unsynced_bytes_max) {}
+
+ConductorService::Impl::~Impl() {
+  Stop();
+  retired_states_.FreeAll();
+  delete state_.load();
+}
+
+void ConductorService::Impl::Start(StreamSource& streams,
+                                   std::vector<Registration> static_registrations) {
+  streams_ = &streams;
+  static_registrations_ = std::move(static_registrations);
+  started_ms_ = clock_.MonotonicMs();
+  phase_.store(Phase::kRebuilding);
+  rebuild_total_.store(log_.LastSeq());
+  apply_thread_ = std::thread([this] { ApplyLoop(); });
+  sync_thread_ = std::thread([this] { SyncLoop(); });
+}
+
+void ConductorService::Impl::Stop() {
+  if (stopped_.exchange(true)) return;
+  if (phase_.load() != Phase::kFatal) phase_.store(Phase::kDraining);
+  if (streams_ != nullptr) streams_->StopAll();
+  queue_.Stop();
+  if (apply_thread_.joinable()) apply_thread_.join();
+  {
+    MutexLock lock(sync_mutex_);
+    sync_stop_ = true;
+    sync_wake_.NotifyAll();
+  }
+  if (sync_thread_.joinable()) sync_thread_.join();
+  RefuseCommands("the service is stopping");
+}
+
+std::string ConductorService::Impl::FatalError() const {
+  MutexLock lock(fatal_mutex_);
+  return fatal_error_;
+}
+
+void ConductorService::Impl::OnFatal(std::function<void()> callback) {
+  MutexLock lock(fatal_mutex_);
+  on_fatal_ = std::move(callback);
+}
+
+Status ConductorService::Impl::CheckServing() const {
+  switch (phase_.load(std::memory_order_acquire)) {
+    case Phase::kServing:
+      return {};
+    case Phase::kDraining:
+      return NotReady("the service is stopping");
+    case Phase::kFatal:
+      return NotReady("the log is damaged: " + FatalError());
+    case Phase::kIdle:
+    case Phase::kRebuilding:
+      break;
+  }
+  return NotReady("the index is being rebuilt from the log: " +
+                  std::to_string(applied_.load()) + " of " +
+                  std::to_string(rebuild_total_.load()) + " records");
+}
+
+Result<RegisterOutcome> ConductorService::Impl::Register(const RegistrationRequest& request) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckServing());
+  if (writer_.failed()) return NotReady("the log cannot be written: " + writer_.error());
+  RegisterCommand command;
+  CONDUCTOR_ASSIGN_OR_RETURN(command.registration, MakeRegistration(request));
+  auto done = command.done.get_future();
+  if (!queue_.Push(std::move(command))) {
+    return NotReady("too many registrations wait (limits.queue_commands_max); try again");
+  }
+  return done.get();
+}
+
+Result<std::string> ConductorService::Impl::Unregister(const ServiceKey& key) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckServing());
+  if (writer_.failed()) return NotReady("the log cannot be written: " + writer_.error());
+  UnregisterCommand command;
+  command.key = key;
+  if (command.key.tenant_id.empty()) command.key.tenant_id = "default";
+  auto done = command.done.get_future();
+  if (!queue_.Push(std::move(command))) {
+    return NotReady("too many registrations wait (limits.queue_commands_max); try again");
+  }
+  return done.get();
+}
+
+// --- the public face ----------------------------------------------------------------------------
+
+ConductorService::ConductorService(ServiceOptions options, EventLog& log,
+                                   SnapshotStore& snapshots, const Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(options), log, snapshots, clock)) {}
+ConductorService::~ConductorService() = default;
+
+void ConductorService::Start(StreamSource& streams, std::vector<Registration> statics) {
+  impl_->Start(streams, std::move(statics));
+}
+void ConductorService::Stop() { impl_->Stop(); }
+void ConductorService::SetPorts(std::uint16_t http_port, std::uint16_t rpc_port) {
+  impl_->http_port_.store(http_port);
+  impl_->rpc_port_.store(rpc_port);
+}
+std::string ConductorService::FatalError() const { return impl_->FatalError(); }
+void ConductorService::OnFatal(std::function<void()> callback) {
+  impl_->OnFatal(std::move(callback));
+}
+Result<QueryAnswer> ConductorService::Query(const PromptQuery& query) const {
+  return impl_->Query(query);
+}
+Result<QueryAnswer> ConductorService::QueryByHash(const HashQuery& query) const {
+  return impl_->QueryByHash(query);
+}
+Result<RegisterOutcome> ConductorService::Register(const RegistrationRequest& request) {
+  return impl_->Register(request);
+}
+Result<std::string> ConductorService::Unregister(const ServiceKey& key) {
+  return impl_->Unregister(key);
+}
+Result<std::vector<ServiceView>> ConductorService::ListServices() const {
+  return impl_->ListServices();
+}
+Result<std::vector<ContextView>> ConductorService::GetGlobalView() const {
+  return impl_->GetGlobalView();
+}
+Readiness ConductorService::GetReadiness() const { return impl_->GetReadiness(); }
+Result<StatusView> ConductorService::GetStatus() const { return impl_->GetStatus(); }
+std::vector<MetricSample> ConductorService::CollectMetrics() const {
+  return impl_->CollectMetrics();
+}
+Result<SnapshotInfo> ConductorService::CreateSnapshot() {
+  return impl_->snapshots_.CreateCheckpoint();
+}
+Result<std::vector<SnapshotInfo>> ConductorService::ListSnapshots() const {
+  return impl_->snapshots_.ListCheckpoints();
+}
+Result<std::vector<std::string>> ConductorService::InspectLog(Seq from,
+                                                              std::uint32_t count_max) const {
+  std::vector<std::string> lines;
+  const Seq first = std::max<Seq>(from, impl_->log_.FirstSeq());
+  const Seq last = std::min<Seq>(impl_->log_.LastSeq(), first + count_max - 1);
+  if (count_max == 0 || first > last) return lines;
+  CONDUCTOR_RETURN_IF_ERROR(
+      impl_->log_.Read(first, last, [&](Seq seq, const Record& record) -> Status {
+        for (std::string& line : RenderRecord(seq, record)) lines.push_back(std::move(line));
+        return {};
+      }));
+  return lines;
+}
+Result<std::vector<std::string>> ConductorService::InspectBlock(std::uint64_t hash) const {
+  return impl_->InspectBlock(hash);
+}
+const Limits& ConductorService::limits() const { return impl_->options_.limits; }
+bool ConductorService::Offer(StreamId stream, std::vector<Fact>& facts, std::size_t bytes) {
+  return impl_->queue_.Offer(stream, facts, bytes);
+}
+void ConductorService::OnStreamState(StreamId stream, StreamState state) {
+  impl_->OnStreamState(stream, state);
+}
+std::optional<Digest> ConductorService::FindDigest(StreamId stream, const std::string& lora_name,
+                                                   const BlockName& name) const {
+  return impl_->FindDigest(stream, lora_name, name);
+}
+
+}  // namespace conductor

@@ -1,0 +1,119 @@
+// ConductorService::Impl: the parts that its files share. Not for anyone else.
+//
+// Threads: the apply thread runs ApplyLoop (apply_loop.cc) and is the only one that changes
+// `state_`; the sync thread only calls LogWriter::SyncIfNeeded. Queries read the index under an
+// EpochGuard. Everything else of the state is read under `catalogue_mutex_`, which the apply thread
+// holds while it applies a record (never while it writes the log).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/index/epoch.h"
+#include "src/mutex.h"
+#include "src/service/apply_queue.h"
+#include "src/service/conductor_service.h"
+#include "src/service/log_writer.h"
+#include "src/state/state_machine.h"
+
+namespace conductor {
+
+class ConductorService::Impl {
+ public:
+  Impl(ServiceOptions options, EventLog& log, SnapshotStore& snapshots, const Clock& clock);
+  ~Impl();
+
+  void Start(StreamSource& streams, std::vector<Registration> static_registrations);
+  void Stop();
+
+  // --- queries.cc -------------------------------------------------------------------------------
+  Result<QueryAnswer> Query(const PromptQuery& query) const;
+  Result<QueryAnswer> QueryByHash(const HashQuery& query) const;
+  std::optional<Digest> FindDigest(StreamId stream, const std::string& lora_name,
+                                   const BlockName& name) const;
+  void OnStreamState(StreamId stream, StreamState state);
+  Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const;
+
+  // --- views.cc -----------------------------------------------------------------------------------
+  Result<std::vector<ServiceView>> ListServices() const;
+  Result<std::vector<ContextView>> GetGlobalView() const;
+  Readiness GetReadiness() const;
+  Result<StatusView> GetStatus() const;
+  std::vector<MetricSample> CollectMetrics() const;
+
+  // --- commands (conductor_service.cc) --------------------------------------------------------------
+  Result<RegisterOutcome> Register(const RegistrationRequest& request);
+  Result<std::string> Unregister(const ServiceKey& key);
+
+  const ServiceOptions options_;
+  EventLog& log_;
+  SnapshotStore& snapshots_;
+  const Clock& clock_;
+  StreamSource* streams_ = nullptr;  // set by Start
+  ApplyQueue queue_;
+  std::atomic<std::uint16_t> http_port_{0}, rpc_port_{0};
+
+  std::string FatalError() const;
+  void OnFatal(std::function<void()> callback);
+
+ private:
+  enum class Phase : int { kIdle, kRebuilding, kServing, kDraining, kFatal };
+
+  // --- apply_loop.cc ------------------------------------------------------------------------------
+  void ApplyLoop();
+  bool Rebuild();
+  void ReconcileStatic();
+  void StartStreams();
+  // False: stopping.
+  bool CommitFrames(std::vector<ApplyQueue::FrameItem> frames);
+  void RunCommands(std::vector<Command> commands);
+  struct Batch;
+  void FlushBatch(Batch& batch);
+  void AddToBatch(Batch& batch, RegisterCommand command);
+  void AddToBatch(Batch& batch, UnregisterCommand command);
+  void FinishRegister(RegisterCommand& command);
+  void Apply(const Record& record, Seq seq);
+  // Blocks until the log takes writes again; false: stopping.
+  bool RecoverLog(bool* record_present);
+  void RefuseCommands(const std::string& why);
+  void Fatal(const std::string& message);
+  void SyncLoop();
+
+  void Log(LogLevel level, const std::string& line) const {
+    if (options_.logger) options_.logger(level, line);
+  }
+  Status CheckServing() const;
+  const StateMachine& state() const { return *state_.load(std::memory_order_acquire); }
+
+  std::vector<Registration> static_registrations_;
+  mutable Mutex catalogue_mutex_;
+  // Replaced only when it has to be rebuilt; readers load it under an EpochGuard.
+  std::atomic<StateMachine*> state_;
+  RetireList retired_states_;
+  LogWriter writer_;
+  std::atomic<Seq> applied_{0};
+  std::atomic<Phase> phase_{Phase::kIdle};
+  std::atomic<Seq> rebuild_total_{0};
+  mutable std::atomic<bool> caught_up_{false};  // latched: the first catch-up of every stream ended
+  std::int64_t started_ms_ = 0;
+  mutable std::atomic<std::uint64_t> queries_{0}, matched_tokens_{0}, asked_tokens_{0};
+
+  mutable Mutex fatal_mutex_;
+  std::string fatal_error_ GUARDED_BY(fatal_mutex_);
+  std::function<void()> on_fatal_ GUARDED_BY(fatal_mutex_);
+
+  Mutex sync_mutex_;
+  CondVar sync_wake_;
+  bool sync_stop_ GUARDED_BY(sync_mutex_) = false;
+
+  std::thread apply_thread_, sync_thread_;
+  std::atomic<bool> stopped_{false};
+};
+
+// Text of an error that means "ask again later".
+tl::unexpected<Error> NotReady(const std::string& message);
+
+}  // namespace conductor

@@ -1,0 +1,139 @@
+// Frames: what an engine's events do to the index.
+#include "src/state/state_machine.h"
+
+namespace conductor {
+
+void StateMachine::ApplyFact(const Frame& fact) {
+  StreamFacts* stream = Mutable(fact.stream);
+  if (stream == nullptr) return;
+  stream->cursor = fact.number;
+  stream->AddRecent(fact.number, fact.fingerprint);
+  stream->last_publisher_time_us = fact.publisher_time_us;
+  ++stream->frames;
+  for (const auto& [reason, count] : fact.ignored) {
+    const auto i = static_cast<std::size_t>(reason);
+    if (i < stream->ignored.size()) stream->ignored[i] += count;
+  }
+  for (const Event& event : fact.events) {
+    std::visit([&](const auto& e) { ApplyEvent(*stream, e); }, event);
+    for (StreamId loser : index_.TakeRejected()) ++streams_.at(loser).blocks_rejected;
+  }
+}
+
+ContextId StateMachine::OpenContext(StreamFacts& stream,
+                                    const std::optional<std::string>& lora_name) {
+  ContextKey key = stream.registration.Context();
+  if (lora_name) key.lora_name = *lora_name;
+  const ContextId id = index_.contexts().FindOrAdd(key);
+  if (id == 0) return 0;
+  Context& context = index_.contexts().context(id);
+  if (!context.Exists()) {
+    index_.contexts().SetProfile(id, stream.registration.hash_profile);
+  } else if (context.profile.load(std::memory_order_relaxed)->profile !=
+             stream.registration.hash_profile) {
+    return 0;  // another registration's adapter, hashed another way
+  }
+  stream.contexts.insert(id);
+  return id;
+}
+
+void StateMachine::ApplyEvent(StreamFacts& stream, const Stored& event) {
+  const ContextId context = OpenContext(stream, event.lora_name);
+  if (context == 0) {
+    stream.blocks_rejected += event.blocks.size();
+    return;
+  }
+  const Registration& registration = stream.registration;
+  const std::uint32_t row = index_.contexts().RowOf(context, stream.id, registration.instance_id,
+                                                    registration.dp_rank);
+  event.has_tokens ? StoreTokens(stream, context, row, event)
+                   : StoreNames(stream, context, row, event);
+}
+
+void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row,
+                               const Stored& event) {
+  if (event.blocks.empty()) return;
+  if (event.block_length == stream.registration.block_size) stream.seen_full_size_block = true;
+  PrefixIndex::Arrival arrival;
+  arrival.context = context;
+  arrival.stream = stream.id;
+  arrival.row = row;
+  arrival.tier = event.tier;
+  arrival.length = event.block_length;
+  arrival.extra_keys_on_wire = event.extra_keys_on_wire;
+  arrival.parent = event.parent ? index_.ResolveParent(context, stream.id, *event.parent)
+                                : index_.Root(context, event.salt);
+  for (std::size_t i = 0; i < event.blocks.size(); ++i) {
+    const StoredBlock& block = event.blocks[i];
+    if (block.check == HashCheck::kDiffers) stream.differs_ever = true;
+    if (block.check == HashCheck::kEqual && !stream.verified_ever) {
+      // The profile is right: what differed before was salted, under a key that holds no salt.
+      stream.verified_ever = true;
+      index_.RetireHolders(stream.id, [](const HolderKey& key) { return key.unproven; });
+    }
+    arrival.name = &block.name;
+    arrival.fingerprint = block.fingerprint;
+    arrival.check = block.check;
+    arrival.differs_is_name_only =
+        stream.verified_ever || stream.unverified_blocks == UnverifiedBlocks::kNameOnly;
+    const PrefixIndex::StoreResult result = index_.StoreBlock(arrival);
+    if (result.outcome != PrefixIndex::Outcome::kStored) {
+      std::uint64_t& counter = result.outcome == PrefixIndex::Outcome::kFragmentLimit
+                                   ? stream.fragments_rejected
+                                   : stream.blocks_rejected;
+      counter += event.blocks.size() - i;
+      return;
+    }
+    ++stream.blocks_stored;
+    arrival.parent = index_.AsParent(stream.id, result.entry, block.name);
+    if (event.last_digest && i + 1 == event.blocks.size()) {
+      index_.SetFullDigest(result.entry, *event.last_digest);
+    }
+  }
+}
+
+void StateMachine::StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row,
+                              const Stored& event) {
+  for (std::size_t i = 0; i < event.blocks.size(); ++i) {
+    const auto result =
+        index_.StoreName(context, stream.id, row, event.tier, event.blocks[i].name);
+    if (result.outcome != PrefixIndex::Outcome::kStored) {
+      stream.fragments_rejected += event.blocks.size() - i;
+      return;
+    }
+    ++stream.blocks_stored;
+  }
+}
+
+void StateMachine::ApplyEvent(StreamFacts& stream, const Removed& event) {
+  for (const BlockName& name : event.names) {
+    bool found = false;
+    for (ContextId context : stream.contexts) {
+      found = index_.RemoveCopy(context, stream.id, event.tier, name) || found;
+    }
+    ++(found ? stream.blocks_removed : stream.remove_unknown);
+  }
+}
+
+void StateMachine::ApplyEvent(StreamFacts& stream, const Cleared& event) {
+  const bool all = event.all_tiers || stream.registration.type == PublisherType::kSglang;
+  index_.RetireHolders(stream.id, [all](const HolderKey& key) {
+    return all || key.tier == Tier::kDevice;
+  });
+  ++stream.clears;
+  // Whatever was missed, nothing that rests on it is left.
+  if (!index_.HoldsAnything(stream.id)) stream.lost.clear();
+}
+
+// Pool events reach the log only from the release on that decodes store streams.
+void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored&) {
+  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
+}
+void StateMachine::ApplyEvent(StreamFacts& stream, const PoolRemoved&) {
+  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
+}
+void StateMachine::ApplyEvent(StreamFacts& stream, const PoolCleared&) {
+  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
+}
+
+}  // namespace conductor

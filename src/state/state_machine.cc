@@ -1,0 +1,189 @@
+#include "src/state/state_machine.h"
+
+#include <algorithm>
+
+namespace conductor {
+
+void StateMachine::Apply(const Record& record) {
+  for (const Fact& fact : record.facts) {
+    std::visit([this](const auto& f) { ApplyFact(f); }, fact);
+  }
+  index_.Reclaim();
+}
+
+const StreamFacts* StateMachine::FindStream(StreamId id) const {
+  auto it = streams_.find(id);
+  return it == streams_.end() ? nullptr : &it->second;
+}
+
+const StreamFacts* StateMachine::FindStream(const ServiceKey& key) const {
+  auto it = by_key_.find(key);
+  return it == by_key_.end() ? nullptr : FindStream(it->second);
+}
+
+StreamFacts* StateMachine::Mutable(StreamId id) {
+  auto it = streams_.find(id);
+  return it == streams_.end() ? nullptr : &it->second;
+}
+
+void StateMachine::SetStreamState(StreamId stream, StreamState state) {
+  if (StreamShared* shared = index_.contexts().FindStream(stream)) {
+    shared->state.store(state, std::memory_order_release);
+  }
+}
+
+bool StateMachine::CleanupSlice(std::size_t budget) {
+  const bool more = index_.CleanupSlice(budget);
+  index_.Reclaim();
+  return more;
+}
+
+Sum128 StateMachine::Digest() const {
+  Sum128 digest = index_.HoldersDigest(
+      [this](StreamId id) { return streams_.at(id).IdentityMix(); });
+  for (const auto& [id, stream] : streams_) digest += stream.FactsMix();
+  return digest;
+}
+
+// --- registrations --------------------------------------------------------------------------------
+
+Result<bool> StateMachine::CheckRegister(const Registration& registration) const {
+  const auto conflict = [](const std::string& field, const std::string& message) {
+    return InvalidField("invalid_registration", field, message);
+  };
+  const ServiceKey key = registration.Key();
+  if (const StreamFacts* same_key = FindStream(key)) {
+    const std::string field = registration.FirstDifference(same_key->registration);
+    if (field.empty()) return true;
+    return conflict(field, field + ": instance '" + key.instance_id + "', tenant '" +
+                               key.tenant_id + "', rank " + std::to_string(key.dp_rank) +
+                               " is registered with another value; unregister it first");
+  }
+  if (auto it = by_endpoint_.find(registration.endpoint); it != by_endpoint_.end()) {
+    const Registration& other = streams_.at(it->second).registration;
+    return conflict("endpoint", "endpoint: '" + registration.endpoint +
+                                    "' belongs to instance '" + other.instance_id + "', tenant '" +
+                                    other.tenant_id + "', rank " + std::to_string(other.dp_rank));
+  }
+  const ContextId id = index_.contexts().Find(registration.Context());
+  if (id != 0 && index_.contexts().context(id).Exists() &&
+      registration.type != PublisherType::kMooncake) {
+    const HashProfile& have =
+        index_.contexts().context(id).profile.load(std::memory_order_acquire)->profile;
+    const HashProfile& want = registration.hash_profile;
+    const char* field = have.strategy != want.strategy        ? "strategy"
+                        : have.algorithm != want.algorithm    ? "algorithm"
+                        : have.python_hash_seed != want.python_hash_seed ? "python_hash_seed"
+                                                                         : nullptr;
+    if (field != nullptr) {
+      return conflict(field, std::string(field) + ": model '" + registration.model_name +
+                                 "' with this tenant, adapter and block size has another hash "
+                                 "profile");
+    }
+  }
+  return false;
+}
+
+void StateMachine::ApplyFact(const Registered& fact) {
+  const StreamId id = next_stream_++;
+  const Registration& registration = fact.registration;
+  const ContextKey context_key = registration.Context();
+  index_.contexts().AddStream(id, context_key);
+  StreamFacts& stream = streams_[id];
+  stream.id = id;
+  stream.registration = registration;
+  stream.unverified_blocks = fact.unverified_blocks;
+  by_key_[registration.Key()] = id;
+  by_endpoint_[registration.endpoint] = id;
+  // A pool is a subscription, never a row; its events name their own contexts.
+  if (registration.type == PublisherType::kMooncake) return;
+  const ContextId context_id = index_.contexts().FindOrAdd(context_key);
+  if (context_id == 0) return;
+  Context& context = index_.contexts().context(context_id);
+  if (!context.Exists()) index_.contexts().SetProfile(context_id, registration.hash_profile);
+  index_.contexts().RowOf(context_id, id, registration.instance_id, registration.dp_rank);
+  context.registrations.fetch_add(1, std::memory_order_release);
+  stream.contexts.insert(context_id);
+}
+
+void StateMachine::ApplyFact(const Unregistered& fact) {
+  auto it = by_key_.find(fact.key);
+  if (it == by_key_.end()) return;
+  const StreamId id = it->second;
+  StreamFacts& stream = streams_.at(id);
+  RetireAll(id);
+  for (ContextId context : stream.contexts) index_.contexts().RemoveRow(context, id);
+  if (stream.registration.type != PublisherType::kMooncake) {
+    const ContextId context = index_.contexts().Find(stream.registration.Context());
+    if (context != 0) {
+      index_.contexts().context(context).registrations.fetch_sub(1, std::memory_order_release);
+    }
+  }
+  index_.contexts().RemoveStream(id);
+  by_endpoint_.erase(stream.registration.endpoint);
+  by_key_.erase(it);
+  streams_.erase(id);
+}
+
+// --- the life of a stream -------------------------------------------------------------------------
+
+void StateMachine::RetireAll(StreamId stream) {
+  index_.RetireHolders(stream, [](const HolderKey&) { return true; });
+}
+
+void StateMachine::ApplyFact(const NewEpoch& fact) {
+  StreamFacts* stream = Mutable(fact.stream);
+  if (stream == nullptr) return;
+  RetireAll(fact.stream);
+  stream->StartLife(fact.unverified_blocks);
+  ++stream->epoch;
+  ++stream->epoch_changes;
+}
+
+void StateMachine::ApplyFact(const CountingGroup& fact) {
+  if (StreamFacts* stream = Mutable(fact.stream)) stream->counting_group = fact.group;
+}
+
+void StateMachine::ApplyFact(const HistoryStart& fact) {
+  if (StreamFacts* stream = Mutable(fact.stream)) stream->history_from = fact.number;
+}
+
+void StateMachine::ApplyFact(const Lost& fact) {
+  StreamFacts* stream = Mutable(fact.stream);
+  if (stream == nullptr || fact.to < fact.from) return;
+  stream->AddLost(fact.from, fact.to);
+  stream->cursor = fact.to;
+}
+
+void StateMachine::ApplyFact(const Dropped& fact) {
+  StreamFacts* stream = Mutable(fact.stream);
+  if (stream == nullptr) return;
+  RetireAll(fact.stream);
+  ++stream->drops;
+  if (fact.reason == DropReason::kLostEvents) return;  // goes on behind the hole
+  // What comes next is fetched from the start: as if nothing had been seen.
+  const bool verified = stream->verified_ever, differs = stream->differs_ever;
+  stream->StartLife(stream->unverified_blocks);
+  stream->verified_ever = verified;
+  stream->differs_ever = differs;
+}
+
+void StateMachine::ApplyFact(const Evicted& fact) {
+  StreamFacts* stream = Mutable(fact.stream);
+  if (stream == nullptr) return;
+  ContextKey key = stream->registration.Context();
+  key.lora_name = fact.lora_name;
+  const ContextId context = index_.contexts().Find(key);
+  if (context != 0 && index_.Evict(context, fact.stream, fact.tier, fact.name)) {
+    ++stream->evictions;
+  }
+}
+
+void StateMachine::ApplyFact(const PublisherSnapshot& fact) {
+  // Written only by releases that decode publisher snapshots; this one never has the fact.
+  if (StreamFacts* stream = Mutable(fact.stream)) {
+    ++stream->ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
+  }
+}
+
+}  // namespace conductor
