@@ -55,6 +55,15 @@ ServiceOptions MakeServiceOptions(const Config& config) {
   return options;
 }
 
+SubscriptionOptions MakeStreamOptions(const Config& config) {
+  SubscriptionOptions options;
+  options.limits = config.limits;
+  options.unverified_blocks = config.unverified_blocks;
+  options.drop_on_lost_events = config.on_lost_events == OnLostEvents::kDrop;
+  options.disconnected_drop_ms = std::int64_t{config.disconnected_drop_s} * 1'000;
+  return options;
+}
+
 HttpServerOptions MakeHttpOptions(const Config& config) {
   HttpServerOptions options;
   options.listen_address = config.listen_address;
@@ -91,7 +100,7 @@ struct Daemon::Parts {
   // In this order: each part is used by those below it, and ends after them.
   std::unique_ptr<RocksDbEventLog> log;
   std::unique_ptr<ConductorService> service;
-  std::unique_ptr<replay::Subscriptions> streams;
+  std::unique_ptr<Subscriptions> streams;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<rpc::RpcServer> rpc;
 
@@ -119,6 +128,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
     LogLine(LogLevel::kWarn, "event=rocksdb_warning text=" + LogValue(line));
   };
   CONDUCTOR_ASSIGN_OR_RETURN(parts.log, RocksDbEventLog::Open(std::move(log_options)));
+  // Of a life that did not end in good order.
+  RemovePortsFile(config.data_dir);
   LogLine(LogLevel::kInfo, "event=log_opened " + ToLine(parts.log->GetRecoveryReport()));
 
   parts.service = std::make_unique<ConductorService>(MakeServiceOptions(config), *parts.log,
@@ -137,7 +148,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
                                " http_port=" + std::to_string(parts.http->port()) +
                                " rpc_port=" + std::to_string(parts.rpc->port()));
 
-  CONDUCTOR_ASSIGN_OR_RETURN(parts.streams, MakeStreams(parts));
+  CONDUCTOR_ASSIGN_OR_RETURN(
+      parts.streams,
+      Subscriptions::Open(MakeStreamOptions(config), *parts.service, *parts.service, parts.clock));
   parts.service->Start(*parts.streams, config.publishers);
   return daemon;
 }

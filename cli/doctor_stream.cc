@@ -38,7 +38,8 @@ class StreamDoctor {
         status.last_error.empty() ? "" : "; the last error was: " + status.last_error;
     if (status.state == StreamState::kConnecting) {
       Add(Severity::kProblem, "connecting",
-          "nobody answers at " + registration_.endpoint + why +
+          (status.last_error.empty() ? "nobody answers at " + registration_.endpoint
+                                     : status.last_error) +
               "; is the engine up, is this its KV-event port and is it reachable from here?");
     } else if (status.disconnected_for_ms >= 0) {
       Add(Severity::kWarning, "disconnected",

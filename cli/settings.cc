@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -94,6 +96,10 @@ Result<Settings> LoadSettings(const Flags& flags) {
     settings.config.data_dir = from_environment;
   }
   CONDUCTOR_ASSIGN_OR_RETURN(settings.config.data_dir, ExpandHome(settings.config.data_dir));
+  // Absolute, so that what status shows means the same to everyone on this machine.
+  std::error_code no_working_directory;
+  const auto absolute = std::filesystem::absolute(settings.config.data_dir, no_working_directory);
+  if (!no_working_directory) settings.config.data_dir = absolute.lexically_normal().string();
   return settings;
 }
 

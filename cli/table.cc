@@ -18,9 +18,10 @@ std::size_t Width(const std::string& text) {
   }));
 }
 
+// "-" stands for none.
 bool IsNumber(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return text == "-" || (!text.empty() && std::all_of(text.begin(), text.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; }));
 }
 
 std::string Clean(std::string text) {
@@ -44,15 +45,19 @@ void Table::AddRow(std::vector<std::string> cells) {
 
 std::string Table::ToText() const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);
+  std::vector<bool> numbers(rows_.front().size(), rows_.size() > 1);
   for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], Width(row[i]));
+      if (&row != &rows_.front() && !IsNumber(row[i])) numbers[i] = false;
+    }
   }
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - Width(row[i]), ' ');
-      line += IsNumber(row[i]) ? padding + row[i] : row[i] + padding;
+      line += numbers[i] ? padding + row[i] : row[i] + padding;
       line += std::string(kGap, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);

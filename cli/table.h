@@ -1,4 +1,5 @@
-// A table for people: columns padded to their widest cell, numbers to the right. Cells of foreign
+// A table for people: columns padded to their widest cell, columns of numbers to the
+// right. Cells of foreign
 // text cannot break the lines. Pure.
 #pragma once
 

@@ -79,7 +79,12 @@ void AnswerWriter::Text(std::string_view text) {
 void AnswerWriter::Quote(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   json_.push_back('"');
-  for (const char c : text) {
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    json_.append(text.substr(written, i - written));
+    written = i + 1;
     switch (c) {
       case '"':
         json_ += "\\\"";
@@ -97,15 +102,12 @@ void AnswerWriter::Quote(std::string_view text) {
         json_ += "\\t";
         break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          json_ += "\\u00";
-          json_.push_back(kHex[c >> 4]);
-          json_.push_back(kHex[c & 0xf]);
-        } else {
-          json_.push_back(c);
-        }
+        json_ += "\\u00";
+        json_.push_back(kHex[c >> 4]);
+        json_.push_back(kHex[c & 0xf]);
     }
   }
+  json_.append(text.substr(written));
   json_.push_back('"');
 }
 

@@ -192,6 +192,7 @@ void ConnectionLoop::Sweep() {
 }
 
 void ConnectionLoop::Serve(Connection* connection) {
+  connection->hand_overs.load(std::memory_order_acquire);
   Next next = Next::kAgain;
   while (next == Next::kAgain && !stopping_.load(std::memory_order_acquire)) {
     try {
@@ -318,6 +319,7 @@ ConnectionLoop::Next ConnectionLoop::Arm(Connection& connection, std::uint32_t e
   epoll_event event{};
   event.events = events | EPOLLONESHOT;
   event.data.ptr = &connection;
+  connection.hand_overs.fetch_add(1, std::memory_order_release);
   // From here on another thread may have it.
   const bool armed = ::epoll_ctl(poller_.get(), EPOLL_CTL_MOD, connection.fd(), &event) == 0;
   return armed ? Next::kNotOurs : Next::kClose;

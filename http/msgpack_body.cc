@@ -20,7 +20,7 @@ struct OpenContainer {
   std::uint64_t owed = 0;  // elements, or pairs
 };
 
-tl::unexpected<Error> Invalid(std::size_t offset, std::string what) {
+tl::unexpected<Error> Invalid(std::size_t offset, const std::string& what) {
   return InvalidField("invalid_msgpack", "",
                       "body: invalid msgpack at byte " + std::to_string(offset) + ": " + what);
 }

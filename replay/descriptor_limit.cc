@@ -16,8 +16,8 @@ void RaiseDescriptorLimit() {
 Status CheckDescriptorLimit(std::size_t streams, std::size_t replays) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  const std::size_t needed = streams * kDescriptorsPerStream + replays * kDescriptorsPerReplay +
-                             kDescriptorsReserved;
+  const std::size_t needed =
+      streams * kDescriptorsPerStream + replays * kDescriptorsPerReplay + kDescriptorsReserved;
   if (needed <= limit.rlim_cur) return {};
   return MakeError(ErrorCode::kResourceExhausted,
                    "stream " + std::to_string(streams) + ": expected at least " +

@@ -94,7 +94,7 @@ class StreamTracker {
   std::optional<WantedReplay> wanted_replay() const;
   void OnReplaySent(std::uint64_t id, std::int64_t now_ms);
   // It could not even be asked.
-  void OnReplayFailed(std::uint64_t id, std::int64_t now_ms);
+  void OnReplayFailed(std::uint64_t id, std::int64_t now_ms, std::string why);
   void OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::int64_t now_ms);
   void OnReplayEnd(std::uint64_t id, std::int64_t now_ms);
 

@@ -55,9 +55,10 @@ void StreamTracker::OnReplaySent(std::uint64_t id, std::int64_t now_ms) {
   ask_.progress_ms = now_ms;
 }
 
-void StreamTracker::OnReplayFailed(std::uint64_t id, std::int64_t now_ms) {
+void StreamTracker::OnReplayFailed(std::uint64_t id, std::int64_t now_ms, std::string why) {
   if (ask_.phase == Ask::Phase::kIdle || ask_.id != id) return;
   OnAskTimeout(now_ms);
+  last_error_ = std::move(why);
 }
 
 void StreamTracker::OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::int64_t now_ms) {

@@ -37,13 +37,13 @@ class OwnerLock;
 class SyncedMark;
 
 struct RocksDbEventLogOptions {
-  std::string data_dir;
+  std::string data_dir = {};
   bool create_if_missing = true;  // the directory itself too, but not its parents
   bool read_only = false;         // needs no lock and leaves no trace
   // Where RocksDB's files go; borrowed, must outlive the log. None: the default one.
   rocksdb::Env* env = nullptr;
   // RocksDB's warnings and errors, a line each, from any thread. None: dropped.
-  std::function<void(std::string_view)> on_warning;
+  std::function<void(std::string_view)> on_warning = nullptr;
 };
 
 class RocksDbEventLog : public EventLog, public SnapshotStore {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include "cli/config_limits.h"
+#include "cli/registration_json.h"
+#include "cli/text.h"
 
 namespace conductor::cli {
 namespace {
@@ -52,7 +55,9 @@ struct Refusal {
   std::string message;  // what the text must say
 };
 
-void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << refusal.name;
+}
 
 class ConfigRefusalTest : public testing::TestWithParam<Refusal> {};
 
@@ -118,12 +123,12 @@ const Refusal kRefusals[] = {
      "kvevent_instance.one.model_name", "known one is modelname"},
     {"PublisherType", Static(Publisher("vLLM", "vllm")), "kvevent_instance.one.type",
      "expected vLLM, SGLang or Mooncake"},
-    {"PublisherBlockSizeText", Static(Publisher("16", "\"16\"")),
-     "kvevent_instance.one.block_size", "got text '16'"},
+    {"PublisherBlockSizeText", Static(Publisher("16", "\"16\"")), "kvevent_instance.one.block_size",
+     "got text '16'"},
     {"PublisherBlockSizeZero", Static(Publisher("16", "0")), "kvevent_instance.one.block_size",
      "got 0"},
-    {"PublisherProfileText", Static(Publisher(R"({"strategy": "vllm_v1", "algorithm")",
-                                              R"({"strategy": 1, "algorithm")")),
+    {"PublisherProfileText",
+     Static(Publisher(R"({"strategy": "vllm_v1", "algorithm")", R"({"strategy": 1, "algorithm")")),
      "kvevent_instance.one.hash_profile.strategy", "expected text, got 1"},
     {"PublisherProfileKey", Static(Publisher("index_projection", "root_digest")),
      "kvevent_instance.one.hash_profile.root_digest", "unknown key"},
@@ -131,7 +136,8 @@ const Refusal kRefusals[] = {
      "kvevent_instance.one.algorithm", "md5"},
     {"PublisherEndpoint", Static(Publisher("tcp://", "http://")), "kvevent_instance.one.endpoint",
      "kvevent_instance.one.endpoint: expected tcp://"},
-    {"PublisherCacheGroup", Static(Publisher(R"("dp_rank": 0)", R"("dp_rank": 0, "cache_group": 1)")),
+    {"PublisherCacheGroup",
+     Static(Publisher(R"("dp_rank": 0)", R"("dp_rank": 0, "cache_group": 1)")),
      "kvevent_instance.one.cache_group", "only 0"},
     {"SameKey", Two(Publisher("5557", "5558")), "kvevent_instance.two.instance_id",
      "as kvevent_instance.one"},
@@ -177,6 +183,22 @@ TEST(ConfigTest, QuickStartOfTheApiPageIsAccepted) {
   EXPECT_EQ(config.http_server_port, 8080);
 }
 
+TEST(ConfigTest, ExamplesAreAccepted) {
+  for (const auto& entry : std::filesystem::directory_iterator(CONDUCTOR_SOURCE_DIR "/examples")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".json") continue;
+    const auto text = ReadFile(entry.path().string(), kConfigBytesMax);
+    ASSERT_TRUE(text.has_value());
+    if (name.starts_with("conductor")) {
+      EXPECT_TRUE(ParseConfig(*text).has_value()) << name;
+    } else if (name.starts_with("register")) {
+      const auto request = ReadRegistration(*ParseJson(*text), "");
+      ASSERT_TRUE(request.has_value()) << name;
+      EXPECT_TRUE(MakeRegistration(*request).has_value()) << name;
+    }
+  }
+}
+
 TEST(ConfigTest, PortBoundsAreAccepted) {
   const Config config = Parsed(R"({"http_server_port": 0, "rpc_server_port": 65535})");
   EXPECT_EQ(config.http_server_port, 0);
@@ -202,8 +224,7 @@ TEST(ConfigTest, EveryWordOfAChoiceIsAccepted) {
 }
 
 TEST(ConfigTest, SettingsOfLaterReleasesThatAreHarmlessAreAccepted) {
-  const Config config =
-      Parsed(R"({"snapshot_interval_events": 1000, "snapshot_interval_s": 60})");
+  const Config config = Parsed(R"({"snapshot_interval_events": 1000, "snapshot_interval_s": 60})");
   EXPECT_EQ(config.snapshot_interval_events, 1000u);
   EXPECT_EQ(config.snapshot_interval_s, 60u);
 }
@@ -222,8 +243,8 @@ TEST(ConfigTest, PublisherBecomesAStaticRegistration) {
 }
 
 TEST(ConfigTest, NullOptionalFieldsOfAPublisherAreAbsent) {
-  const Config config = Parsed(Static(Publisher(
-      R"("dp_rank": 0)", R"("dp_rank": 0, "cache_group": null, "lora_name": null)")));
+  const Config config = Parsed(Static(
+      Publisher(R"("dp_rank": 0)", R"("dp_rank": 0, "cache_group": null, "lora_name": null)")));
   ASSERT_EQ(config.publishers.size(), 1u);
   EXPECT_FALSE(config.publishers[0].has_cache_group);
 }
@@ -235,9 +256,9 @@ TEST(ConfigTest, TwoRanksOfOneInstanceAreAccepted) {
 }
 
 TEST(ConfigTest, OptionalFieldsOfAPublisherAreKept) {
-  const Config config = Parsed(Static(Publisher(
-      R"("dp_rank": 0)",
-      R"("dp_rank": 3, "replay_endpoint": "tcp://127.0.0.1:5600", "topic": "kv",
+  const Config config = Parsed(
+      Static(Publisher(R"("dp_rank": 0)",
+                       R"("dp_rank": 3, "replay_endpoint": "tcp://127.0.0.1:5600", "topic": "kv",
          "tenant_id": "t", "lora_name": "a", "pool_parts": {"tp": 8})")));
   ASSERT_EQ(config.publishers.size(), 1u);
   const Registration& registration = config.publishers[0];
@@ -257,24 +278,40 @@ TEST(ConfigLimitsTest, NamesAreThoseOfTheLimitsHeader) {
   body = body.substr(body.find("struct Limits {"));
   body = body.substr(0, body.find("};"));
   std::vector<std::string> names;
-  const std::regex field(R"((\w+) = [^;]+;)");
+  const std::regex field(R"((?:size_t|uint32_t|uint64_t) (\w+) = )");
   for (std::sregex_iterator it(body.begin(), body.end(), field), end; it != end; ++it) {
     names.push_back((*it)[1]);
   }
   EXPECT_EQ(LimitNames(), names);
 }
 
-TEST(ConfigLimitsTest, EveryLimitKeepsItsDefaultWhenItIsGiven) {
-  // Each by itself: a name that is bound to the wrong member would change another one.
+// The offset of the only byte that differs when the limit goes up by one.
+std::size_t OffsetOfLimit(const std::string& name) {
+  const auto set = [&](int value) {
+    return ParseConfig(R"({"limits": {")" + name + "\": " + std::to_string(value) + "}}");
+  };
+  for (const int value : {50, 5'000, 2'000'000, 500'000'000}) {
+    const auto low = set(value), high = set(value + 1);
+    if (!low || !high) continue;
+    std::vector<std::size_t> offsets;
+    const auto* a = reinterpret_cast<const unsigned char*>(&low->limits);
+    const auto* b = reinterpret_cast<const unsigned char*>(&high->limits);
+    for (std::size_t i = 0; i < sizeof(Limits); ++i) {
+      if (a[i] != b[i]) offsets.push_back(i);
+    }
+    EXPECT_EQ(offsets.size(), 1u) << name;
+    return offsets.empty() ? 0 : offsets.front();
+  }
+  ADD_FAILURE() << name << ": no value was accepted";
+  return 0;
+}
+
+TEST(ConfigLimitsTest, EveryNameSetsItsOwnMember) {
+  std::size_t last = 0;
   for (const std::string& name : LimitNames()) {
-    const Config config = Parsed(R"({"limits": {")" + name + R"(": 10000}})");
-    Limits changed = config.limits;
-    const Config again = Parsed(R"({"limits": {")" + name + R"(": 10001}})");
-    int differing = 0;
-    const auto* a = reinterpret_cast<const unsigned char*>(&changed);
-    const auto* b = reinterpret_cast<const unsigned char*>(&again.limits);
-    for (std::size_t i = 0; i < sizeof(Limits); ++i) differing += a[i] != b[i];
-    EXPECT_EQ(differing, 1) << name;
+    const std::size_t offset = OffsetOfLimit(name);
+    EXPECT_TRUE(offset > last || name == LimitNames().front()) << name;
+    last = offset;
   }
 }
 

@@ -103,17 +103,16 @@ TEST_F(HttpServerTest, LongUriIs414) {
 
 TEST_F(HttpServerTest, MillionTokenPromptPassesAsJson) {
   std::string body = R"({"model":"m","block_size":16,"token_ids":[)";
+  std::vector<std::int32_t> tokens;
   for (int i = 0; i < 1'000'000; ++i) {
     if (i > 0) body.push_back(',');
-    body += std::to_string(i * 2'147 % 200'000);
+    tokens.push_back(i * 2'147 % 200'000);
+    body += std::to_string(tokens.back());
   }
   body += "]}";
   const Answer answer = Post("/query", body, "application/json");
   EXPECT_EQ(answer.status, 200) << answer.body;
-  const auto tokens = service_.seen_query().token_ids;
-  ASSERT_EQ(tokens.size(), 1'000'000u);
-  EXPECT_EQ(tokens[999'999], 999'999ll * 2'147 % 200'000 == 0 ? 0 : tokens[999'999]);
-  EXPECT_EQ(tokens[1], 2'147);
+  EXPECT_EQ(service_.seen_query().token_ids, tokens);
 }
 
 TEST_F(HttpServerTest, MillionTokenPromptPassesAsMsgpackArrayAndBytes) {

@@ -122,7 +122,7 @@ TEST_F(HttpServerTest, ProbesAnswerWhileEveryRequestWaitsForTheLog) {
 
 TEST_F(HttpServerTest, ClientThatDoesNotFinishItsRequestIsCutOff) {
   Limits limits;
-  limits.request_send_ms_max = 300;
+  limits.request_send_ms_max = 1'000;
   StartServer(limits);
   RawClient silent(server_->port());
   RawClient half(server_->port());
@@ -138,14 +138,14 @@ TEST_F(HttpServerTest, ClientThatDoesNotFinishItsRequestIsCutOff) {
 
 TEST_F(HttpServerTest, ClientThatDoesNotReadItsAnswerIsCutOff) {
   Limits limits;
-  limits.request_send_ms_max = 300;
-  std::vector<ContextView> many(20'000);
+  limits.request_send_ms_max = 1'000;
+  std::vector<ContextView> many(8'000);
   for (ContextView& context : many) context.key.model_name = std::string(1'000, 'm');
   service_.contexts = many;
   StartServer(limits);
-  RawClient lazy(server_->port());
+  RawClient lazy(server_->port(), /*receive_buffer_bytes=*/4'096);
   ASSERT_TRUE(lazy.Send("GET /global_view HTTP/1.1\r\n\r\n"));
-  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  const auto deadline = Clock::now() + RawClient::kPatience;
   bool cut_off = false;
   while (!cut_off && Clock::now() < deadline) {
     cut_off = Get("/metrics").body.find("event=\"timed_out\"} 1") != std::string::npos;
@@ -155,12 +155,12 @@ TEST_F(HttpServerTest, ClientThatDoesNotReadItsAnswerIsCutOff) {
 }
 
 TEST_F(HttpServerTest, LargeAnswersArriveWhole) {
-  std::vector<ContextView> many(20'000);
+  std::vector<ContextView> many(8'000);
   for (ContextView& context : many) context.key.model_name = std::string(1'000, 'm');
   service_.contexts = many;
   const Answer answer = Get("/global_view?format=json");
   EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(answer.json()["contexts"].size(), 20'000u);
+  EXPECT_EQ(answer.json()["contexts"].size(), 8'000u);
 }
 
 TEST_F(HttpServerTest, ManyClientsAtOnceAreAllServed) {
@@ -211,7 +211,6 @@ TEST_F(HttpServerTest, MoreConnectionsThanAllowedEvictTheSlowest) {
 }
 
 TEST_F(HttpServerTest, ClientIsTurnedAwayWhenDescriptorsHaveRunOut) {
-  EXPECT_EQ(Get("/healthz").status, 200);
   {
     const DescriptorLimit limit(256);
     std::vector<FileDescriptor> all;

@@ -205,6 +205,30 @@ TEST_F(StreamsTest, APoolNameIsFoundByWhateverHasItNow) {
   EXPECT_EQ(world_.Ask("p1", world_.Prompt({kC})).disk, 0u);
 }
 
+TEST_F(StreamsTest, APoolNameOfOwnContentIsWhereThatContentIs) {
+  const StreamId pool = world_.Register("pool", 0, PublisherType::kMooncake);
+  StoreOptions own;
+  own.check = HashCheck::kDiffers;
+  own.tier = Tier::kCpuShare;
+  world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, own);
+  own.tier = Tier::kDevice;
+  world_.Store(p1_, {Name(2)}, Name(1), {kB}, own);
+  const PromptSpec prompt = world_.Prompt({kA, kB});
+  EXPECT_EQ(world_.Ask("p2", prompt), (TierCounts{0, 0, 4, 4}));
+  world_.Apply(pool, Object(2, "", Tier::kDisk));
+  EXPECT_EQ(world_.Ask("p2", prompt), (TierCounts{0, 0, 4, 8}));
+}
+
+TEST_F(StreamsTest, AnotherPublishersOwnNameIsNoParent) {
+  StoreOptions own;
+  own.check = HashCheck::kDiffers;
+  own.tier = Tier::kCpuShare;  // counts for p2 too
+  world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, own);
+  own.tier = Tier::kDisk;
+  world_.Store(p2_, {Name(2)}, Name(1), {kB}, own);
+  EXPECT_EQ(world_.Ask("p2", world_.Prompt({kA, kB})), (TierCounts{0, 0, 4, 4}));
+}
+
 TEST_F(StreamsTest, ByHashCountsKnownNamesOfAnyScope) {
   const StreamId pool = world_.Register("pool", 0, PublisherType::kMooncake);
   StoreOptions own;

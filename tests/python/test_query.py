@@ -179,8 +179,6 @@ def test_an_int32_buffer_is_held_only_during_the_call(client):
 def test_wrong_types_of_tokens_are_type_errors(offline, token_ids):
     with pytest.raises(TypeError, match="token_ids"):
         offline.query("echo", block_size=16, token_ids=token_ids)
-    with pytest.raises(TypeError, match="token_ids"):
-        ConductorClient().query("echo", block_size=16, token_ids=token_ids)
 
 
 def test_a_broken_index_is_a_type_error(offline):

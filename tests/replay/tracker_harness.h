@@ -52,7 +52,8 @@ class TrackerHarness {
     StreamSeed seed = Seed(replay);
     seed.epoch = 1;
     seed.cursor = to;
-    for (std::uint64_t n = from; n <= to; ++n) seed.recent.emplace_back(n, FrameFingerprint(n, 'a'));
+    for (std::uint64_t n = from; n <= to; ++n)
+      seed.recent.emplace_back(n, FrameFingerprint(n, 'a'));
     return seed;
   }
 

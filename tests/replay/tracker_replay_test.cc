@@ -276,7 +276,7 @@ TEST(TrackerReplayTest, T1ReplayThatCannotBeAskedIsNoReply) {
   H h(H::SeedAt(true, 0, 10));
   h.Connect();
   h.Live(12);
-  h.tracker.OnReplayFailed(h.tracker.wanted_replay()->id, h.now);
+  h.tracker.OnReplayFailed(h.tracker.wanted_replay()->id, h.now, "why");
   EXPECT_EQ(h.Out(), "L11-11 F12");
 }
 
