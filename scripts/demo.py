@@ -153,7 +153,7 @@ class Daemon:
         return json.loads(done.stdout) if done.stdout.strip() else None
 
     def wait_ready(self):
-        poll("readiness", lambda: ((self.ctl("status") or {}).get("readiness") or {}).get("ready"))
+        poll("readiness", lambda: (self.ctl("status") or {}).get("ready"))
 
     @property
     def address(self):
@@ -185,6 +185,7 @@ class Demo:
         self.baseline = Fleet(self.options.engines, self.options.blocks, self.log)
         self.daemon.start()
         self.connect()
+        self.daemon.wait_ready()
         for engine in self.fleet.engines:
             rc = self.client.register({
                 "instance_id": engine["name"], "endpoint": engine["live"],
