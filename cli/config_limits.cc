@@ -48,7 +48,7 @@ const std::vector<Field>& Fields() {
       {"first_catch_up_ms_max", &Limits::first_catch_up_ms_max, {0, kHourMs}},
       {"buffered_frames_per_stream_max", &Limits::buffered_frames_per_stream_max, {1, kCountMax}},
       {"buffered_bytes_per_stream_max", &Limits::buffered_bytes_per_stream_max, {kKiB, 64 * kGiB}},
-      {"payload_bytes_max", &Limits::payload_bytes_max, {kKiB, 2 * kGiB}},
+      {"payload_bytes_max", &Limits::payload_bytes_max, {kKiB, kGiB / 2}},
       {"registrations_max", &Limits::registrations_max, {1, 1'000'000}},
       {"stream_threads", &Limits::stream_threads, {1, 64}},
       {"queue_frames_max", &Limits::queue_frames_max, {1, kCountMax}},

@@ -24,6 +24,7 @@ Examples:
 Exit codes: 0 fine, 1 the answer is "no", 2 usage, 3 cannot reach the daemon, 4 damaged data.
 'conductorctl COMMAND --help' shows the options of a command and an example.)";
 
+constexpr int kOpenAttemptsMax = 3;
 constexpr std::uint32_t kTimeoutMsMax = 3'600'000;
 
 Json ErrorJson(const Error& error) {
@@ -91,7 +92,11 @@ Result<std::unique_ptr<storage::RocksDbEventLog>> Ctl::OpenLog(const std::string
   options.data_dir = data_dir;
   options.create_if_missing = false;
   options.read_only = true;
-  auto log = storage::RocksDbEventLog::Open(std::move(options));
+  auto log = storage::RocksDbEventLog::Open(options);
+  // A running daemon may remove a file between the moment it is found and the moment it is opened.
+  for (int attempt = 1; !log && attempt < kOpenAttemptsMax; ++attempt) {
+    log = storage::RocksDbEventLog::Open(options);
+  }
   if (log || log.error().code == ErrorCode::kDataLoss) return log;
   return MakeError(ErrorCode::kFailedPrecondition, log.error().message);
 }

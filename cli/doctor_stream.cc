@@ -34,16 +34,18 @@ class StreamDoctor {
 
   void Connection() {
     const StreamStatus& status = service_.status;
-    const std::string why =
-        status.last_error.empty() ? "" : "; the last error was: " + status.last_error;
     if (status.state == StreamState::kConnecting) {
       Add(Severity::kProblem, "connecting",
           (status.last_error.empty() ? "nobody answers at " + registration_.endpoint
                                      : status.last_error) +
+              (status.last_frame_age_ms < 0
+                   ? std::string()
+                   : "; its last frame came " + DescribeMs(status.last_frame_age_ms) + " ago") +
               "; is the engine up, is this its KV-event port and is it reachable from here?");
     } else if (status.disconnected_for_ms >= 0) {
       Add(Severity::kWarning, "disconnected",
-          "the publisher has been away for " + DescribeMs(status.disconnected_for_ms) + why);
+          "the publisher has been away for " + DescribeMs(status.disconnected_for_ms) +
+              (status.last_error.empty() ? "" : "; the last error was: " + status.last_error));
     }
     const bool ever =
         service_.last_seq || Counter(service_, "frames_total") > 0 || status.last_frame_age_ms >= 0;

@@ -13,6 +13,8 @@
 namespace conductor::cli {
 
 inline constexpr std::size_t kLogLinesQueuedMax = 8'192;
+// How long a line waits for a reader before lines are dropped.
+inline constexpr int kStderrWaitMsMax = 500;
 
 void StartLogging(LogLevel level);
 // Writes out what is queued; nothing is logged afterwards.

@@ -14,7 +14,8 @@ using conductor::cli::ExitCode;
 using conductor::cli::LogLine;
 
 int main(int argc, char** argv) {
-  // Both before any thread: gRPC's process-wide switches, and the signal mask threads inherit.
+  // Before any thread, in this order: threads inherit the signal mask, and gRPC may start some.
+  auto signals = conductor::cli::StopSignals::Open();
   conductor::rpc::InitializeRpcProcess();
   const auto line = conductor::cli::ReadCommandLine(argc, argv);
   if (!line.settings) {
@@ -25,7 +26,6 @@ int main(int argc, char** argv) {
     std::puts("configuration is valid");
     return static_cast<int>(ExitCode::kOk);
   }
-  auto signals = conductor::cli::StopSignals::Open();
   if (!signals) {
     std::fprintf(stderr, "mooncake_conductor: %s\n", signals.error().message.c_str());
     return static_cast<int>(ExitCode::kUsage);

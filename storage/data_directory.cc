@@ -42,11 +42,13 @@ Status SyncDirectory(const std::string& path) {
 Status CreateDirectory(const std::string& data_dir) {
   const std::string parent = ParentOf(data_dir);
   if (::mkdir(data_dir.c_str(), 0755) != 0) {
-    if (errno == ENOENT) {
+    const int error_number = errno;
+    // /proc and its like answer ENOENT although the parent is there.
+    if (error_number == ENOENT && ::access(parent.c_str(), F_OK) != 0) {
       return MakeError(ErrorCode::kFailedPrecondition,
                        Named(data_dir) + ": its parent " + parent + " does not exist");
     }
-    return tl::unexpected(FromErrno(errno, Named(data_dir) + " could not be created"));
+    return tl::unexpected(FromErrno(error_number, Named(data_dir) + " could not be created"));
   }
   return SyncDirectory(parent);
 }

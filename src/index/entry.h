@@ -1,10 +1,10 @@
 // Entry: one named block of one context, and the link that places it below its parent.
 //
 // Entries are the index's only per-block object. They are found three ways: by name (context,
-// scope, name), by content (parent entry, fingerprint) and, for publishers' own names, by the
-// 64-bit projection of the name. A child refers to its parent's *entry*, which stands for the
-// parent's *name*: it stays as a placeholder while nobody holds the parent, and the child is
-// reachable again when that name is stored again.
+// scope, name), by content (parent's name, fingerprint) and, for publishers' own names, by the
+// 64-bit projection of the name. A child refers to the entry of its parent's *name*: it stays as a
+// placeholder while nobody holds the parent, and the child is reachable again when that name is
+// stored again.
 //
 // One writer. Fields that readers look at are atomics; those that never change while an entry is
 // reachable are plain. Everything else belongs to the writer.
@@ -43,6 +43,12 @@ inline bool IsContent(BlockClass c) {
 }
 inline bool IsFragment(BlockClass c) {
   return c == BlockClass::kNameOnly || c == BlockClass::kOrphan;
+}
+
+// The class of a block whose hash was not computed, below a live parent of that class.
+inline BlockClass ClassBelow(BlockClass parent, bool extra_keys_on_wire) {
+  if (parent != BlockClass::kShared) return parent;
+  return extra_keys_on_wire ? BlockClass::kShared : BlockClass::kNameOnly;
 }
 
 struct Entry {

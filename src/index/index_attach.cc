@@ -1,184 +1,135 @@
-// What class a block has, and what its arrival means for the fragments around it.
-#include "src/check.h"
+// What a block's arrival means for the fragments that waited for it: joins, orphans, cycles.
+#include <set>
+
 #include "src/index/prefix_index.h"
 
 namespace conductor {
 
-// A block below `parent` whose name was not recomputed takes its class from there.
-BlockClass PrefixIndex::DeriveChild(HashCheck check, bool extra_keys_on_wire,
-                                    EntryId parent) const {
-  CHECK(check == HashCheck::kNotComputed);
-  const Entry& p = entries_[parent];
-  const BlockClass linked = extra_keys_on_wire ? BlockClass::kShared : BlockClass::kNameOnly;
-  if (p.scope == kRootScope) return linked;
-  if (!IsLive(parent)) return BlockClass::kOrphan;
-  const BlockClass parent_class = p.block_class.load(std::memory_order_relaxed);
-  return parent_class == BlockClass::kShared ? linked : parent_class;
-}
+// What waits for a look: fragments that may be a shared block now, and children that may get a
+// class. The order is part of what Apply means: joins first, then by (stream, name).
+struct PrefixIndex::Waiting {
+  bool attach = false;
+  Scope scope = 0;
+  NameRef name;
+  EntryId id = 0;
 
-BlockClass PrefixIndex::Derive(const Arrival& arrival) const {
-  switch (arrival.check) {
-    case HashCheck::kEqual:
-      return BlockClass::kShared;
-    case HashCheck::kDiffers:
-      if (arrival.extra_keys_on_wire) return BlockClass::kOwnContent;
-      return arrival.differs_is_name_only ? BlockClass::kNameOnly : BlockClass::kUnproven;
-    case HashCheck::kNotComputed:
-      break;
+  bool operator<(const Waiting& other) const {
+    return std::tie(attach, scope, name.projected, name.digest, id) <
+           std::tie(other.attach, other.scope, other.name.projected, other.name.digest, other.id);
   }
-  return DeriveChild(arrival.check, arrival.extra_keys_on_wire, arrival.parent);
-}
+};
 
-EntryId PrefixIndex::LiveShared(ContextId context, std::uint64_t projected) const {
-  const EntryId id = FindName(context, kSharedScope, BlockName{projected, {}});
-  return id != 0 && IsLive(id) ? id : 0;
-}
+class PrefixIndex::WaitingSet : public std::set<Waiting> {};
 
-// Whether a publisher's own entry becomes the shared block of its projection: fragments do, and
-// names that nobody has (they only stand for the parent of somebody's children).
-bool PrefixIndex::Joinable(EntryId id) const {
-  return !IsLive(id) || IsFragment(entries_[id].block_class.load(std::memory_order_relaxed));
-}
-
-// Whether a link from the block (entry `id`, 0 when it has none yet) to `parent` closes a cycle:
-// then `path` has the live blocks between, parent first. Only names that somebody already hangs
-// below can close one, so the walk up is rare.
-bool PrefixIndex::ClosesCycle(ContextId context, Scope scope, const BlockName& name, EntryId id,
-                              EntryId parent, std::vector<EntryId>* path) const {
-  bool has_children = id != 0 && entries_[id].first_child != 0;
-  if (scope == kSharedScope && !has_children) {
-    ForProjected(context, name.projected, [&](EntryId own) {
-      has_children = has_children || (entries_[own].first_child != 0 && Joinable(own));
-    });
-  }
-  // A block that names itself as parent: the parent is a fresh placeholder of its own name.
-  for (EntryId at = parent; at != 0; at = entries_[at].parent.load(std::memory_order_relaxed)) {
-    const Entry& e = entries_[at];
-    if (e.scope == kRootScope) break;
-    if (at == id) return true;
-    if (scope == kSharedScope && e.scope != kSharedScope && e.projected == name.projected &&
-        Joinable(at)) {
-      return true;
+// The name of `id` means a live block now, or its class changed: who should be looked at.
+void PrefixIndex::NoteWaiting(EntryId id, WaitingSet* waiting) const {
+  const Entry& e = entries_[id];
+  ForProjected(e.context, e.projected, [&](EntryId own) {
+    const Entry& o = entries_[own];
+    if (e.scope != kSharedScope && o.scope != e.scope) return;
+    const auto note = [&](EntryId entry, bool attach) {
+      const BlockClass c = entries_[entry].block_class.load(std::memory_order_relaxed);
+      if (!IsFragment(c) || !IsLive(entry)) return;
+      waiting->insert({attach, entries_[entry].scope, NameOf(entry), entry});
+    };
+    if (e.scope == kSharedScope) note(own, /*attach=*/false);
+    for (EntryId child = o.first_child; child != 0; child = entries_[child].next_sibling) {
+      if (entries_[child].check == HashCheck::kNotComputed) note(child, /*attach=*/true);
     }
-    if (!has_children && at == parent) break;
-    if (!IsLive(at)) break;
-    path->push_back(at);
-  }
-  path->clear();
-  return false;
+  });
 }
 
-// True: the link would close a cycle. The waiting blocks on it are dropped.
-bool PrefixIndex::DropCycle(ContextId context, Scope scope, const BlockName& name, EntryId id,
-                            EntryId parent) {
-  std::vector<EntryId> path;
-  if (!ClosesCycle(context, scope, name, id, parent, &path)) return false;
-  for (EntryId on_cycle : path) {
-    for (HolderId holder : LiveHolders(on_cycle)) RejectHolder(on_cycle, holder);
-    Purge(on_cycle);
-  }
-  return true;
-}
-
-// A block has become live, got its link or another class: attach what waited for it.
+// Looks at what waits until nothing changes any more.
 void PrefixIndex::Settle(EntryId start) {
-  std::vector<EntryId> work = {start};
-  while (!work.empty()) {
-    const EntryId id = work.back();
-    work.pop_back();
-    if (!IsLive(id)) continue;
-    if (entries_[id].scope == kSharedScope) JoinFragments(id);
-    for (EntryId child : Children(id)) {
-      Entry& c = entries_[child];
-      if (c.parent.load(std::memory_order_relaxed) != id || !IsLive(child)) continue;
-      const BlockClass old = c.block_class.load(std::memory_order_relaxed);
-      if (c.check != HashCheck::kNotComputed || !IsFragment(old)) continue;
-      const BlockClass derived = DeriveChild(c.check, c.extra_keys_on_wire, id);
-      // A name-only block changes only when its name becomes a shared one.
-      if (derived == old || (old == BlockClass::kNameOnly && derived != BlockClass::kShared)) {
-        continue;
-      }
-      if (derived == BlockClass::kShared) {
-        if (EntryId shared = Promote(child, id)) work.push_back(shared);
-        continue;
-      }
-      SetClass(child, derived);
-      if (derived == BlockClass::kUnproven) MoveToUnproven(child);
-      work.push_back(child);
+  if (by_projected_.size() == 0) return;
+  WaitingSet waiting;
+  NoteWaiting(start, &waiting);
+  while (!waiting.empty()) {
+    const Waiting next = *waiting.begin();
+    waiting.erase(waiting.begin());
+    const Entry& e = entries_[next.id];
+    if (!e.in_use || !IsLive(next.id)) continue;
+    if (!IsFragment(e.block_class.load(std::memory_order_relaxed))) continue;
+    if (!next.attach) {
+      Join(next.id, LiveShared(e.context, e.projected));
+    } else if (const EntryId changed = Attach(next.id)) {
+      NoteWaiting(changed, &waiting);
     }
   }
 }
 
-// A fragment whose parent is shared turns out to be the shared block of its own projection.
+// The fragment *is* the shared block, or contradicts it and is gone.
+void PrefixIndex::Join(EntryId fragment, EntryId shared) {
+  const EntryId parent = entries_[fragment].parent.load(std::memory_order_relaxed);
+  bool agrees = true;
+  if (parent != 0) {
+    const LinkFacts a = FactsOf(fragment), b = FactsOf(shared);
+    const Entry& p = entries_[parent];
+    const Entry& q = entries_[entries_[shared].parent.load(std::memory_order_relaxed)];
+    const bool root = p.scope == kRootScope;  // whatever its salt: see SaysTheSame
+    agrees = a.fingerprint == b.fingerprint && a.length == b.length &&
+             root == (q.scope == kRootScope) && (root || p.projected == q.projected);
+  }
+  agrees ? MoveHolders(fragment, shared) : RejectAll(fragment);
+  PurgeAndRelease(fragment);
+}
+
+// A child whose parent's name means something new. Returns the entry whose class changed, or 0.
+EntryId PrefixIndex::Attach(EntryId child) {
+  const Entry& c = entries_[child];
+  const EntryId parent = c.parent.load(std::memory_order_relaxed);
+  const EntryId shared = LiveShared(c.context, entries_[parent].projected);
+  if (c.block_class.load(std::memory_order_relaxed) == BlockClass::kNameOnly) {
+    // It changes only when its name becomes a shared one.
+    return c.extra_keys_on_wire && shared != 0 ? Promote(child, shared) : 0;
+  }
+  const EntryId own = FindLive(c.context, c.scope, NameOf(parent));
+  const EntryId resolved = own != 0 ? own : shared;
+  if (resolved == 0) return 0;
+  const BlockClass derived = ClassBelow(
+      entries_[resolved].block_class.load(std::memory_order_relaxed), c.extra_keys_on_wire);
+  if (derived == BlockClass::kOrphan) return 0;
+  if (derived == BlockClass::kShared) return Promote(child, resolved);
+  SetClass(child, derived);
+  if (derived == BlockClass::kUnproven) MoveToUnproven(child);
+  return child;
+}
+
+// A fragment below the shared `parent` turns out to be the shared block of its own projection, which
+// nobody has so far: a live one would have been joined. Returns it, or 0 when that closes a cycle.
 EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
   const Entry& c = entries_[child];
-  const BlockName name{c.projected, {}};
-  EntryId shared = FindName(c.context, kSharedScope, name);
-  if (shared != 0 && IsLive(shared)) {
-    MoveFragment(child, shared);
-    return shared;
-  }
+  const EntryId shared = FindOrAdd(c.context, kSharedScope, {c.projected, {}});
+  Purge(shared);
   std::vector<EntryId> path;
-  const bool cycle =
-      (shared != 0 && entries_[shared].first_child != 0) || c.first_child != 0
-          ? ClosesCycle(c.context, kSharedScope, name, shared, parent, &path)
-          : false;
+  const bool cycle = entries_[shared].first_child != 0 &&
+                     ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
   if (cycle) {
-    for (HolderId holder : LiveHolders(child)) RejectHolder(child, holder);
-    Purge(child);
-    return 0;
-  }
-  if (shared == 0) shared = NewEntry(c.context, kSharedScope, name);
-  Purge(shared, /*keep=*/true);
-  SetLink(shared, parent, c.fingerprint.load(std::memory_order_relaxed),
-          c.length.load(std::memory_order_relaxed), c.check, c.extra_keys_on_wire,
-          BlockClass::kShared);
-  if (const std::uint32_t d = c.full_digest.load(std::memory_order_relaxed)) {
-    SetFullDigest(shared, Digest(digests_[d]));
-  }
-  MoveFragment(child, shared);
-  return shared;
-}
-
-void PrefixIndex::JoinFragments(EntryId shared) {
-  std::vector<EntryId> fragments;
-  ForProjected(entries_[shared].context, entries_[shared].projected, [&](EntryId own) {
-    if (Joinable(own)) fragments.push_back(own);
-  });
-  for (EntryId fragment : fragments) MoveFragment(fragment, shared);
-}
-
-// The fragment *is* the shared block: its holders and children move over and it is gone.
-void PrefixIndex::MoveFragment(EntryId fragment, EntryId shared) {
-  Entry& f = entries_[fragment];
-  const EntryId parent = f.parent.load(std::memory_order_relaxed);
-  const bool agrees =
-      !IsLive(fragment) || parent == 0 ||
-      SameLink(shared, parent, f.fingerprint.load(std::memory_order_relaxed),
-               f.length.load(std::memory_order_relaxed), /*join=*/true);
-  for (HolderId holder : LiveHolders(fragment)) {
-    const std::uint32_t copies = Copies(fragment, holder);
-    if (agrees) {
-      AddHolder(shared, holder, copies);
-      DropHolder(fragment, holder);
-    } else {
-      RejectHolder(fragment, holder);
+    RejectAll(child);
+    ReleaseIfUnused(shared);
+  } else {
+    SetLink(shared, parent, FactsOf(child), BlockClass::kShared);
+    if (const std::uint32_t d = c.full_digest.load(std::memory_order_relaxed)) {
+      SetFullDigest(shared, Digest(digests_[d]));
     }
+    MoveHolders(child, shared);
   }
-  for (EntryId child : Children(fragment)) {
-    Entry& c = entries_[child];
-    const bool content = IsContent(c.block_class.load(std::memory_order_relaxed));
-    if (content) RemoveContent(child);
-    c.parent.store(0, std::memory_order_release);
-    RemoveChild(fragment, child);
-    c.parent.store(shared, std::memory_order_release);
-    AddChild(shared, child);
-    if (content) InsertContent(child);
-  }
-  Purge(fragment);
+  PurgeAndRelease(child);
+  return cycle ? 0 : shared;
 }
 
-// Blocks below an unproven one are held by the ids that the first verified block retires.
+void PrefixIndex::MoveHolders(EntryId from, EntryId to) {
+  for (HolderId holder : LiveHolders(from)) {
+    AddHolder(to, holder, Copies(from, holder));
+    DropHolder(from, holder);
+  }
+}
+
+void PrefixIndex::RejectAll(EntryId id) {
+  for (HolderId holder : LiveHolders(id)) RejectHolder(id, holder);
+}
+
+// Unproven blocks are held by the ids that the first verified block retires.
 void PrefixIndex::MoveToUnproven(EntryId id) {
   for (HolderId holder : LiveHolders(id)) {
     HolderKey key = holders_.holder(holder).key;
@@ -187,6 +138,69 @@ void PrefixIndex::MoveToUnproven(EntryId id) {
     AddHolder(id, holders_.Current(key, holders_.holder(holder).row), Copies(id, holder));
     DropHolder(id, holder);
   }
+}
+
+// --- cycles ---------------------------------------------------------------------------------------
+
+// Whether somebody's parent has this name.
+bool PrefixIndex::IsParentOfAny(EntryId id) const {
+  const Entry& e = entries_[id];
+  bool any = e.first_child != 0;
+  if (any || by_projected_.size() == 0) return any;
+  ForProjected(e.context, e.projected, [&](EntryId own) {
+    const Entry& o = entries_[own];
+    any = any || (o.first_child != 0 && (e.scope == kSharedScope || e.scope == o.scope));
+  });
+  return any;
+}
+
+// Whether following the parents' names from `start`, which counts as live and hangs below `parent`,
+// leads back to it: `path` has the blocks between, parent first. The first name is looked up in the
+// scope `view`, every other one in the scope of the block it belongs to.
+bool PrefixIndex::ClosesCycle(EntryId start, Scope view, NameRef parent,
+                              std::vector<EntryId>* path) const {
+  path->clear();
+  const ContextId context = entries_[start].context;
+  // A block before, further and further away: a loop that `start` is not on ends there.
+  EntryId mark = 0;
+  std::size_t next_mark = 1;
+  Scope scope = view;
+  NameRef name = parent;
+  while (true) {
+    const EntryId at = Resolve(context, scope, name, start);
+    if (at == start) return true;
+    if (at == 0 || at == mark) return false;
+    path->push_back(at);
+    if (path->size() == next_mark) {
+      mark = at;
+      next_mark *= 2;
+    }
+    const EntryId above = entries_[at].parent.load(std::memory_order_relaxed);
+    if (above == 0 || entries_[above].scope == kRootScope) return false;
+    scope = entries_[at].scope;
+    name = NameOf(above);
+  }
+}
+
+// True: the arriving block at `start` would close a cycle, in the view of its publisher or among
+// shared names. The waiting orphans on it are dropped. Only names that somebody hangs below can
+// close one, so the walk up is rare.
+bool PrefixIndex::DropCycle(EntryId start, const Arrival& arrival) {
+  if (arrival.parent == nullptr) return false;
+  const Entry& e = entries_[start];
+  if (e.projected != arrival.parent->projected && !IsParentOfAny(start)) return false;
+  std::vector<EntryId> path;
+  const bool shared = e.scope == kSharedScope;
+  if (!ClosesCycle(start, static_cast<Scope>(arrival.stream), *arrival.parent, &path) &&
+      !(shared && ClosesCycle(start, kSharedScope, *arrival.parent, &path))) {
+    return false;
+  }
+  for (EntryId at : path) {
+    if (entries_[at].block_class.load(std::memory_order_relaxed) != BlockClass::kOrphan) continue;
+    RejectAll(at);
+    PurgeAndRelease(at);
+  }
+  return true;
 }
 
 }  // namespace conductor

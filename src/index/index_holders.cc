@@ -12,7 +12,7 @@ struct MixFacts {
   std::uint64_t context_low = 0, context_high = 0;
   std::uint64_t projected = 0;
   std::uint64_t digest_low = 0, digest_high = 0;  // of a whole digest as name
-  std::uint64_t parent_low = 0, parent_high = 0;  // projected name; or the salt's digest
+  std::uint64_t parent_low = 0, parent_high = 0;  // projected name, mixed digest; or the salt's digest
   std::uint64_t fingerprint = 0;
   std::uint32_t length = 0;
   std::uint32_t copies = 0;
@@ -45,8 +45,13 @@ Sum128 PrefixIndex::Mix(EntryId id, std::uint32_t copies) const {
     const Entry& p = entries_[parent];
     facts.link = p.scope == kRootScope ? 1 : 2;
     facts.parent_low = p.projected;
-    if (p.scope == kRootScope && p.digest_name != 0) {
-      std::memcpy(&facts.parent_high, digest_names_[p.digest_name].data() + 8, 8);
+    if (p.digest_name != 0) {
+      const std::string& digest = digest_names_[p.digest_name];
+      if (p.scope == kRootScope) {
+        std::memcpy(&facts.parent_high, digest.data() + 8, 8);
+      } else {
+        facts.parent_high = static_cast<std::uint64_t>(FactMix(digest.data(), digest.size()));
+      }
     }
     facts.fingerprint = e.fingerprint.load(std::memory_order_relaxed);
     facts.length = e.length.load(std::memory_order_relaxed);
@@ -82,8 +87,10 @@ void PrefixIndex::AdjustSums(EntryId id, bool add) {
   }
 }
 
-HolderId PrefixIndex::HolderFor(const Arrival& arrival, BlockClass block_class) {
-  const bool unproven = block_class == BlockClass::kUnproven;
+// The entry's class decides, so that an unproven block has unproven holders only.
+HolderId PrefixIndex::HolderFor(const Arrival& arrival, EntryId id) {
+  const bool unproven =
+      entries_[id].block_class.load(std::memory_order_relaxed) == BlockClass::kUnproven;
   return holders_.Current({arrival.stream, arrival.context, arrival.tier, unproven}, arrival.row);
 }
 
@@ -159,7 +166,8 @@ void PrefixIndex::CountEntry(const HolderSet& set_const, bool fragment, std::int
   if (fragment) set.fragments += delta;
   if (set.live.load(std::memory_order_relaxed) == 0) return;
   Context& context = contexts_.context(set.context);
-  context.blocks.fetch_add(delta, std::memory_order_release);
+  const std::uint64_t before = context.blocks.fetch_add(delta, std::memory_order_release);
+  if (before + delta == 0) emptied_.push_back(set.context);
   blocks_.fetch_add(delta, std::memory_order_relaxed);
   if (fragment) {
     context.fragments.fetch_add(delta, std::memory_order_release);
@@ -198,21 +206,6 @@ void PrefixIndex::MoveState(EntryId id, StateId target) {
   if (source != 0 && holders_.Mutable(source)->entries == 0) holders_.NoteEmpty(source);
 }
 
-std::pair<EntryId, HolderId> PrefixIndex::FindHeld(ContextId context, StreamId stream, Tier tier,
-                                                   const BlockName& name) const {
-  for (Scope scope : {static_cast<Scope>(stream), kSharedScope}) {
-    const EntryId id = FindName(context, scope, name);
-    if (id == 0) continue;
-    const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
-    if (set == nullptr) continue;
-    for (bool unproven : {false, true}) {
-      const HolderId holder = holders_.FindCurrent({stream, context, tier, unproven});
-      if (holder != 0 && set->Contains(holder)) return {id, holder};
-    }
-  }
-  return {0, 0};
-}
-
 void PrefixIndex::RetireHolders(StreamId stream,
                                 const std::function<bool(const HolderKey&)>& which) {
   std::vector<std::pair<HolderKey, HolderId>> chosen;
@@ -226,6 +219,7 @@ void PrefixIndex::RetireHolders(StreamId stream,
       const HolderSet& set = *holders_.Find(state);
       if (set.live.load(std::memory_order_relaxed) == 0) {
         context.blocks.fetch_sub(set.entries, std::memory_order_release);
+        if (context.blocks.load(std::memory_order_relaxed) == 0) emptied_.push_back(key.context);
         blocks_.fetch_sub(set.entries, std::memory_order_relaxed);
         context.fragments.fetch_sub(set.fragments, std::memory_order_release);
         fragments_.fetch_sub(set.fragments, std::memory_order_relaxed);
@@ -247,7 +241,7 @@ bool PrefixIndex::CleanupSlice(std::size_t budget) {
     const EntryId id = set->first_entry;
     --budget;
     if (set->live.load(std::memory_order_relaxed) == 0) {
-      Purge(id);
+      PurgeAndRelease(id);
       continue;
     }
     ForgetHolders(id, /*retired_only=*/true);

@@ -1,4 +1,4 @@
-// Entries, their names, links and chains; storing and removing one block.
+// Entries, their names, links and chains.
 #include "src/index/prefix_index.h"
 
 #include "src/check.h"
@@ -21,22 +21,30 @@ std::size_t PrefixIndex::bytes() const {
 
 // --- names --------------------------------------------------------------------------------------
 
-EntryId PrefixIndex::FindName(ContextId context, Scope scope, const BlockName& name) const {
-  EntryId other_spelling = 0;
-  EntryId id = by_name_.Find(NameHash(context, scope, name.projected));
-  for (; id != 0; id = entries_[id].next_name.load(std::memory_order_acquire)) {
-    const Entry& e = entries_[id];
-    if (e.projected != name.projected || e.context != context || e.scope != scope) continue;
-    if (scope == kSharedScope) return id;
-    if (e.digest_name == 0 && name.digest.empty()) return id;
-    if (e.digest_name != 0 && !name.digest.empty()) {
-      if (digest_names_[e.digest_name] == name.digest) return id;
-      continue;
-    }
-    // One spelled as an integer, one as a digest: the same block of the same publisher.
-    if (scope != kRootScope && other_spelling == 0) other_spelling = id;
+EntryId PrefixIndex::FindName(ContextId context, Scope scope, NameRef name) const {
+  EntryId found = 0;
+  ForSpellings(context, scope, name, [&](EntryId id) {
+    if (scope == kSharedScope || NameOf(id).digest == name.digest) found = id;
+  });
+  return found;
+}
+
+EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name,
+                              EntryId assumed) const {
+  EntryId found = 0;
+  ForSpellings(context, scope, name, [&](EntryId id) {
+    if (id != assumed && !IsLive(id)) return;
+    if (found == 0 || NameOf(id).digest < NameOf(found).digest) found = id;
+  });
+  return found;
+}
+
+EntryId PrefixIndex::Resolve(ContextId context, Scope scope, NameRef name,
+                             EntryId assumed) const {
+  if (scope != kSharedScope && by_projected_.size() > 0) {
+    if (const EntryId own = FindLive(context, scope, name, assumed)) return own;
   }
-  return other_spelling;
+  return FindLive(context, kSharedScope, name, assumed);
 }
 
 namespace {
@@ -60,22 +68,14 @@ EntryId PrefixIndex::Root(ContextId context, const std::optional<SaltDigest>& sa
   return FindOrAdd(context, kRootScope, RootName(salt));
 }
 
-EntryId PrefixIndex::ResolveParent(ContextId context, StreamId stream, const BlockName& name) {
-  const Scope own_scope = static_cast<Scope>(stream);
-  const EntryId own = FindName(context, own_scope, name);
-  if (own != 0 && IsLive(own)) return own;
-  if (EntryId shared = LiveShared(context, name.projected)) return shared;
-  return own != 0 ? own : NewEntry(context, own_scope, name);
-}
-
-EntryId PrefixIndex::AsParent(StreamId stream, EntryId stored, const BlockName& name) {
+EntryId PrefixIndex::AsParent(StreamId stream, EntryId stored, const BlockName& name) const {
   const Entry& e = entries_[stored];
   if (e.scope != kSharedScope || by_projected_.size() == 0) return stored;
-  const EntryId own = FindName(e.context, static_cast<Scope>(stream), name);
-  return own != 0 && IsLive(own) ? own : stored;
+  const EntryId own = FindLive(e.context, static_cast<Scope>(stream), name);
+  return own != 0 ? own : stored;
 }
 
-EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, const BlockName& name) {
+EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, NameRef name) {
   const EntryId id = entries_.Allocate();
   Entry& e = entries_[id];
   e.projected = name.projected;
@@ -103,7 +103,7 @@ EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, const BlockName& n
   return id;
 }
 
-EntryId PrefixIndex::FindOrAdd(ContextId context, Scope scope, const BlockName& name) {
+EntryId PrefixIndex::FindOrAdd(ContextId context, Scope scope, NameRef name) {
   const EntryId id = FindName(context, scope, name);
   return id != 0 ? id : NewEntry(context, scope, name);
 }
@@ -151,26 +151,28 @@ void PrefixIndex::FreeEntry(EntryId id) {
 
 void PrefixIndex::ReleaseIfUnused(EntryId id) {
   const Entry& e = entries_[id];
-  if (!e.in_use || id == pinned_ || e.state.load(std::memory_order_relaxed) != 0 || e.first_child != 0) return;
+  if (!e.in_use || e.state.load(std::memory_order_relaxed) != 0 || e.first_child != 0) return;
   CHECK(e.parent.load(std::memory_order_relaxed) == 0);  // nobody's entry has no link
   FreeEntry(id);
 }
 
 // --- links --------------------------------------------------------------------------------------
 
+std::uint64_t PrefixIndex::ContentHashOf(EntryId id) const {
+  const Entry& e = entries_[id];
+  const Entry& p = entries_[e.parent.load(std::memory_order_relaxed)];
+  return ContentHash(e.context, p.projected, e.fingerprint.load(std::memory_order_relaxed));
+}
+
 void PrefixIndex::InsertContent(EntryId id) {
-  Entry& e = entries_[id];
-  const std::uint64_t hash = ContentHash(e.parent.load(std::memory_order_relaxed),
-                                         e.fingerprint.load(std::memory_order_relaxed));
-  e.next_content.store(by_content_.Find(hash), std::memory_order_release);
+  const std::uint64_t hash = ContentHashOf(id);
+  entries_[id].next_content.store(by_content_.Find(hash), std::memory_order_release);
   by_content_.Set(hash, id);
 }
 
 void PrefixIndex::RemoveContent(EntryId id) {
-  Entry& e = entries_[id];
-  const std::uint64_t hash = ContentHash(e.parent.load(std::memory_order_relaxed),
-                                         e.fingerprint.load(std::memory_order_relaxed));
-  const EntryId next = e.next_content.load(std::memory_order_relaxed);
+  const std::uint64_t hash = ContentHashOf(id);
+  const EntryId next = entries_[id].next_content.load(std::memory_order_relaxed);
   EntryId at = by_content_.Find(hash);
   if (at == id) {
     next != 0 ? by_content_.Set(hash, next) : by_content_.Erase(hash);
@@ -202,24 +204,21 @@ void PrefixIndex::RemoveChild(EntryId parent, EntryId child) {
   c.prev_sibling = c.next_sibling = 0;
 }
 
-std::vector<EntryId> PrefixIndex::Children(EntryId id) const {
-  std::vector<EntryId> children;
-  for (EntryId c = entries_[id].first_child; c != 0; c = entries_[c].next_sibling) {
-    children.push_back(c);
-  }
-  return children;
+PrefixIndex::LinkFacts PrefixIndex::FactsOf(EntryId id) const {
+  const Entry& e = entries_[id];
+  return {e.fingerprint.load(std::memory_order_relaxed), e.length.load(std::memory_order_relaxed),
+          e.check, e.extra_keys_on_wire};
 }
 
-void PrefixIndex::SetLink(EntryId id, EntryId parent, std::uint64_t fingerprint,
-                          std::uint32_t length, HashCheck check, bool extra_keys_on_wire,
+void PrefixIndex::SetLink(EntryId id, EntryId parent, const LinkFacts& facts,
                           BlockClass block_class) {
   Entry& e = entries_[id];
   CHECK(e.parent.load(std::memory_order_relaxed) == 0);
   AdjustSums(id, false);
-  e.fingerprint.store(fingerprint, std::memory_order_release);
-  e.length.store(length, std::memory_order_release);
-  e.check = check;
-  e.extra_keys_on_wire = extra_keys_on_wire;
+  e.fingerprint.store(facts.fingerprint, std::memory_order_release);
+  e.length.store(facts.length, std::memory_order_release);
+  e.check = facts.check;
+  e.extra_keys_on_wire = facts.extra_keys_on_wire;
   e.parent.store(parent, std::memory_order_release);
   AddChild(parent, id);
   AdjustSums(id, true);
@@ -233,6 +232,7 @@ void PrefixIndex::ClearLink(EntryId id) {
   const EntryId parent = e.parent.load(std::memory_order_relaxed);
   if (parent == 0) return;
   e.parent.store(0, std::memory_order_release);
+  e.length.store(0, std::memory_order_release);
   RemoveChild(parent, id);
   ReleaseIfUnused(parent);
 }
@@ -252,36 +252,18 @@ void PrefixIndex::SetClass(EntryId id, BlockClass block_class) {
   if (IsContent(block_class) && !IsContent(old)) InsertContent(id);
 }
 
-// By name: the parents are one entry, or entries that spell one name in different scopes. Where a
-// fragment is compared with a shared block (`join`), a root is a root whatever its salt: a publisher
-// that hides its extra keys hides the salt too.
-bool PrefixIndex::SameParent(EntryId a, EntryId b, bool join) const {
-  if (a == b) return true;
-  const Entry& x = entries_[a];
-  const Entry& y = entries_[b];
-  if (x.scope == kRootScope || y.scope == kRootScope) return join && x.scope == y.scope;
-  if (x.projected != y.projected) return false;
-  if (x.digest_name == 0 || y.digest_name == 0) return true;
-  return digest_names_[x.digest_name] == digest_names_[y.digest_name];
-}
-
-bool PrefixIndex::SameLink(EntryId id, EntryId parent, std::uint64_t fingerprint,
-                           std::uint32_t length, bool join) const {
-  const Entry& e = entries_[id];
-  return e.fingerprint.load(std::memory_order_relaxed) == fingerprint &&
-         e.length.load(std::memory_order_relaxed) == length &&
-         SameParent(e.parent.load(std::memory_order_relaxed), parent, join);
-}
-
-// Nobody has it any more: it becomes a placeholder for its children, or (unless `keep`) nothing.
-void PrefixIndex::Purge(EntryId id, bool keep) {
+void PrefixIndex::Purge(EntryId id) {
   Entry& e = entries_[id];
   ForgetHolders(id, /*retired_only=*/false);
   if (const std::uint32_t digest = e.full_digest.exchange(0, std::memory_order_acq_rel)) {
     RetireDigest(digest);
   }
   ClearLink(id);
-  if (!keep) ReleaseIfUnused(id);
+}
+
+void PrefixIndex::PurgeAndRelease(EntryId id) {
+  Purge(id);
+  ReleaseIfUnused(id);
 }
 
 // --- full digests ---------------------------------------------------------------------------------
@@ -307,112 +289,13 @@ void PrefixIndex::RetireDigest(std::uint32_t digest) {
 std::optional<Digest> PrefixIndex::FindDigest(ContextId context, Scope scope,
                                               const BlockName& name) const {
   for (Scope s : {scope, kSharedScope}) {
-    const EntryId id = FindName(context, s, name);
-    if (id == 0 || !IsLive(id)) continue;
+    const EntryId id = FindLive(context, s, name);
+    if (id == 0) continue;
     if (const std::uint32_t d = entries_[id].full_digest.load(std::memory_order_acquire)) {
       return digests_[d];
     }
   }
   return std::nullopt;
-}
-
-// --- storing and removing -------------------------------------------------------------------------
-
-PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
-  const BlockName& name = *arrival.name;
-  const BlockClass block_class = Derive(arrival);
-  const bool shared = block_class == BlockClass::kShared;
-  EntryId parent = arrival.parent;
-  const Entry& p = entries_[parent];
-  if (shared && p.scope != kRootScope && p.scope != kSharedScope) {
-    // Its digest covers its parent's: the parent's shared name is known, present or not.
-    parent = FindOrAdd(arrival.context, kSharedScope, BlockName{p.projected, {}});
-  }
-  const Scope scope = shared ? kSharedScope : static_cast<Scope>(arrival.stream);
-
-  EntryId id = 0;
-  if (IsFragment(block_class)) id = LiveShared(arrival.context, name.projected);
-  if (id == 0) id = FindName(arrival.context, scope, name);
-  const bool live = id != 0 && IsLive(id);
-  const bool linked = live && entries_[id].parent.load(std::memory_order_relaxed) != 0;
-  Outcome outcome = Outcome::kStored;
-  if (linked) {
-    const bool join = !shared && entries_[id].scope == kSharedScope;
-    if (!SameLink(id, parent, arrival.fingerprint, arrival.length, join)) {
-      outcome = Outcome::kContradiction;
-    }
-  } else if (DropCycle(arrival.context, scope, name, id, parent)) {
-    outcome = Outcome::kCycle;
-  } else if (!live && IsFragment(block_class) && fragments() >= kFragmentsMax) {
-    outcome = Outcome::kFragmentLimit;
-  } else {
-    if (id == 0) id = NewEntry(arrival.context, scope, name);
-    // Dead but not yet cleaned up: it starts afresh. Its old parent may be the new one.
-    pinned_ = parent;
-    if (!live) Purge(id, /*keep=*/true);
-    pinned_ = 0;
-    SetLink(id, parent, arrival.fingerprint, arrival.length, arrival.check,
-            arrival.extra_keys_on_wire, block_class);
-  }
-  if (outcome == Outcome::kStored) {
-    const BlockClass final_class = entries_[id].block_class.load(std::memory_order_relaxed);
-    AddHolder(id, HolderFor(arrival, final_class), 1);
-  }
-  ReleaseIfUnused(parent);
-  ReleaseIfUnused(arrival.parent);
-  if (outcome != Outcome::kStored) return {outcome, 0};
-  if (!linked) Settle(id);
-  return {outcome, id};
-}
-
-PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stream,
-                                                std::uint32_t row, Tier tier,
-                                                const BlockName& name) {
-  const Scope own_scope = static_cast<Scope>(stream);
-  EntryId id = FindName(context, own_scope, name);
-  if (id == 0 || !IsLive(id)) {
-    if (EntryId shared = LiveShared(context, name.projected)) {
-      id = shared;
-    } else {
-      if (fragments() >= kFragmentsMax) return {Outcome::kFragmentLimit, 0};
-      if (id == 0) id = NewEntry(context, own_scope, name);
-      Purge(id, /*keep=*/true);
-      SetClass(id, BlockClass::kNameOnly);
-    }
-  }
-  const bool unproven =
-      entries_[id].block_class.load(std::memory_order_relaxed) == BlockClass::kUnproven;
-  const bool live = IsLive(id);
-  AddHolder(id, holders_.Current({stream, context, tier, unproven}, row), 1);
-  if (!live) Settle(id);
-  return {Outcome::kStored, id};
-}
-
-bool PrefixIndex::RemoveCopy(ContextId context, StreamId stream, Tier tier,
-                             const BlockName& name) {
-  const auto [id, holder] = FindHeld(context, stream, tier, name);
-  if (id == 0) return false;
-  const std::uint32_t copies = Copies(id, holder);
-  if (copies > 1) {
-    Holder& h = holders_.holder(holder);
-    h.sum -= Mix(id, copies);
-    h.sum += Mix(id, copies - 1);
-    const std::uint64_t key = (std::uint64_t{id} << 32) | holder;
-    copies > 2 ? static_cast<void>(copies_[key] = copies - 1)
-               : static_cast<void>(copies_.erase(key));
-    return true;
-  }
-  DropHolder(id, holder);
-  if (!IsLive(id)) Purge(id);
-  return true;
-}
-
-bool PrefixIndex::Evict(ContextId context, StreamId stream, Tier tier, const BlockName& name) {
-  const auto [id, holder] = FindHeld(context, stream, tier, name);
-  if (id == 0) return false;
-  DropHolder(id, holder);
-  if (!IsLive(id)) Purge(id);
-  return true;
 }
 
 }  // namespace conductor

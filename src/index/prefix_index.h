@@ -7,9 +7,13 @@
 // Exactness rules that every function keeps:
 //  * An entry is live while a holder that is not retired has it. A dead one does not exist for the
 //    writer's decisions, even where it still lies in memory: its name is free, its link forgotten.
-//  * A child refers to its parent by name (the parent's entry, which outlives its holders).
-//  * No two live entries of a context have one name in one scope, and no live name-only entry has
-//    the projection of a live shared name: it *is* that block (joined).
+//  * A child refers to its parent by name: to the entry of that name in the child's own scope, live
+//    or not. What the name means is looked up at the moment of use: the publisher's own live block,
+//    else the live shared one. Children of shared blocks refer to shared names only.
+//  * A publisher may spell one of its own names as an integer or as a digest (SameSpelling).
+//  * No two live entries of a context have one name in one scope, and no live fragment has the
+//    projection of a live shared name: it *is* that block (joined).
+//  * No live name-only block that could be linked hangs below the name of a live shared one.
 //  * Links never form a cycle.
 #pragma once
 
@@ -17,6 +21,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -32,6 +37,22 @@
 
 namespace conductor {
 
+// A BlockName, borrowed.
+struct NameRef {
+  std::uint64_t projected = 0;
+  std::string_view digest;
+  NameRef(const BlockName& name) : projected(name.projected), digest(name.digest) {}
+  NameRef(std::uint64_t p, std::string_view d) : projected(p), digest(d) {}
+};
+
+// Two names of one publisher: an integer and a digest are one name when the projections agree.
+inline bool SameSpelling(std::string_view a, std::string_view b) {
+  return a == b || a.empty() || b.empty();
+}
+inline bool SameName(NameRef a, NameRef b) {
+  return a.projected == b.projected && SameSpelling(a.digest, b.digest);
+}
+
 class PrefixIndex {
  public:
   enum class Outcome { kStored, kContradiction, kCycle, kFragmentLimit };
@@ -45,8 +66,10 @@ class PrefixIndex {
     StreamId stream = 0;
     std::uint32_t row = 0;
     Tier tier = Tier::kDevice;
-    EntryId parent = 0;  // from Root, ResolveParent, or the block before it
     const BlockName* name = nullptr;
+    const BlockName* parent = nullptr;  // none: the root that `salt` selects
+    std::optional<SaltDigest> salt;
+    EntryId above = 0;  // what the parent's name means (AsParent); 0 or gone: it is looked up
     std::uint64_t fingerprint = 0;
     std::uint32_t length = 0;
     HashCheck check = HashCheck::kNotComputed;
@@ -62,12 +85,8 @@ class PrefixIndex {
   const ContextTable& contexts() const { return contexts_; }
 
   // --- writer -----------------------------------------------------------------------------------
-  EntryId Root(ContextId context, const std::optional<SaltDigest>& salt);
-  EntryId ResolveParent(ContextId context, StreamId stream, const BlockName& name);
-  // The block just stored as parent of the next one of its event: what its name resolves to.
-  EntryId AsParent(StreamId stream, EntryId stored, const BlockName& name);
-  // A parent that was resolved but not used in the end.
-  void ReleaseIfUnused(EntryId id);
+  // The block just stored as parent of the next one of its event: what its name means.
+  EntryId AsParent(StreamId stream, EntryId stored, const BlockName& name) const;
 
   StoreResult StoreBlock(const Arrival& arrival);
   StoreResult StoreName(ContextId context, StreamId stream, std::uint32_t row, Tier tier,
@@ -89,6 +108,8 @@ class PrefixIndex {
   // The streams that lost a block's place (joins that contradicted, orphans of a cycle) since the
   // last call, one entry for each loss.
   std::vector<StreamId> TakeRejected() { return std::exchange(rejected_, {}); }
+  // Contexts that lost their last block since the last call, maybe for a moment only.
+  std::vector<ContextId> TakeEmptied() { return std::exchange(emptied_, {}); }
 
   // Sum over current holders, keyed by their facts; `stream_mix` identifies a stream by facts.
   Sum128 HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const;
@@ -106,11 +127,22 @@ class PrefixIndex {
   EntryId end_entry_id() const { return entries_.end_id(); }
   const HolderTable& holders() const { return holders_; }
   EntryId FindRoot(ContextId context, const std::optional<SaltDigest>& salt) const;
-  EntryId FindName(ContextId context, Scope scope, const BlockName& name) const;
-  // Content-class children of `parent` with this fingerprint and length are passed to `visit`.
+  // The entry of exactly this name and spelling, live or not.
+  EntryId FindName(ContextId context, Scope scope, NameRef name) const;
+  // Content-class blocks below `above`, with this fingerprint and length, are passed to `visit`:
+  // those whose parent's name names it.
   template <typename Visit>
-  void ForContent(EntryId parent, std::uint64_t fingerprint, std::uint32_t length,
-                  Visit&& visit) const;
+  void ForContent(EntryId above, std::uint64_t fingerprint, std::uint32_t length,
+                  Visit&& visit) const {
+    const Entry& a = entries_[above];
+    ForContentBelow({above, a.context, a.scope, NameOf(above)}, fingerprint, length, visit);
+  }
+  // The same below a shared name, whether it has an entry or not.
+  template <typename Visit>
+  void ForContentBelowName(ContextId context, std::uint64_t shared_name, std::uint64_t fingerprint,
+                           std::uint32_t length, Visit&& visit) const {
+    ForContentBelow({0, context, kSharedScope, {shared_name, {}}}, fingerprint, length, visit);
+  }
   // Publishers' own names with this projection.
   template <typename Visit>
   void ForProjected(ContextId context, std::uint64_t projected, Visit&& visit) const;
@@ -123,30 +155,65 @@ class PrefixIndex {
   static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected) {
     return HashMix((std::uint64_t{context} << 32) | scope, projected);
   }
-  static std::uint64_t ContentHash(EntryId parent, std::uint64_t fingerprint) {
-    return HashMix(fingerprint, parent);
+  // By the parent's name, not its entry: one look-up finds the children of every scope.
+  static std::uint64_t ContentHash(ContextId context, std::uint64_t parent_name,
+                                   std::uint64_t fingerprint) {
+    return HashMix(fingerprint + context, parent_name);
   }
   static std::uint64_t ProjectedHash(ContextId context, std::uint64_t projected) {
     return HashMix(projected, ~std::uint64_t{context});
   }
 
+  // A name as the children's parent: an entry (0: none yet) of a scope.
+  struct Above {
+    EntryId entry;
+    ContextId context;
+    Scope scope;
+    NameRef name;
+  };
+  template <typename Visit>
+  void ForContentBelow(const Above& above, std::uint64_t fingerprint, std::uint32_t length,
+                       Visit&& visit) const;
+  bool IsBelow(EntryId parent, const Above& above) const;
+
   // Entries and their chains (prefix_index.cc).
-  EntryId NewEntry(ContextId context, Scope scope, const BlockName& name);
-  EntryId FindOrAdd(ContextId context, Scope scope, const BlockName& name);
+  NameRef NameOf(EntryId id) const {
+    const Entry& e = entries_[id];
+    return {e.projected, e.digest_name == 0 ? std::string_view() : digest_names_[e.digest_name]};
+  }
+  // Entries of the scope that spell this name, live or not.
+  template <typename Visit>
+  void ForSpellings(ContextId context, Scope scope, NameRef name, Visit&& visit) const;
+  // The live entry of this name. `assumed` counts as live. Of several digests that an integer may
+  // mean it is the smallest.
+  EntryId FindLive(ContextId context, Scope scope, NameRef name, EntryId assumed = 0) const;
+  EntryId LiveShared(ContextId context, std::uint64_t projected) const {
+    return FindLive(context, kSharedScope, {projected, {}});
+  }
+  // What a name of the scope means: the own live block, else the live shared one, else 0.
+  EntryId Resolve(ContextId context, Scope scope, NameRef name, EntryId assumed = 0) const;
+  EntryId Root(ContextId context, const std::optional<SaltDigest>& salt);
+  EntryId NewEntry(ContextId context, Scope scope, NameRef name);
+  EntryId FindOrAdd(ContextId context, Scope scope, NameRef name);
   void FreeEntry(EntryId id);
+  void ReleaseIfUnused(EntryId id);
+  std::uint64_t ContentHashOf(EntryId id) const;
   void InsertContent(EntryId id);
   void RemoveContent(EntryId id);
   void AddChild(EntryId parent, EntryId child);
   void RemoveChild(EntryId parent, EntryId child);
-  std::vector<EntryId> Children(EntryId id) const;
-  void SetLink(EntryId id, EntryId parent, std::uint64_t fingerprint, std::uint32_t length,
-               HashCheck check, bool extra_keys_on_wire, BlockClass block_class);
+  struct LinkFacts {
+    std::uint64_t fingerprint = 0;
+    std::uint32_t length = 0;
+    HashCheck check = HashCheck::kNotComputed;
+    bool extra_keys_on_wire = false;
+  };
+  LinkFacts FactsOf(EntryId id) const;
+  void SetLink(EntryId id, EntryId parent, const LinkFacts& facts, BlockClass block_class);
   void ClearLink(EntryId id);
   void SetClass(EntryId id, BlockClass block_class);
-  bool SameParent(EntryId a, EntryId b, bool join) const;
-  bool SameLink(EntryId id, EntryId parent, std::uint64_t fingerprint, std::uint32_t length,
-                bool join) const;
-  void Purge(EntryId id, bool keep = false);
+  void Purge(EntryId id);           // nobody has it: what is left of it goes
+  void PurgeAndRelease(EntryId id); // and the entry, unless it is somebody's parent
   void RetireDigest(std::uint32_t digest);
 
   // Holders of an entry (index_holders.cc).
@@ -161,24 +228,28 @@ class PrefixIndex {
   void AdjustSums(EntryId id, bool add);
   std::vector<HolderId> LiveHolders(EntryId id) const;
   void CountEntry(const HolderSet& set, bool fragment, std::int64_t sign);
+  // Storing (index_store.cc).
+  BlockClass Derive(const Arrival& arrival, EntryId resolved) const;
+  bool SaysTheSame(EntryId id, const Arrival& arrival, BlockClass block_class) const;
+  EntryId ParentOf(const Arrival& arrival, Scope scope);
   // The entry by which the stream's holder of `tier` has the block, and that holder.
   std::pair<EntryId, HolderId> FindHeld(ContextId context, StreamId stream, Tier tier,
                                         const BlockName& name) const;
-  HolderId HolderFor(const Arrival& arrival, BlockClass block_class);
+  HolderId HolderFor(const Arrival& arrival, EntryId id);
 
-  // Classes, joins and cycles (index_attach.cc).
-  BlockClass Derive(const Arrival& arrival) const;
-  BlockClass DeriveChild(HashCheck check, bool extra_keys_on_wire, EntryId parent) const;
-  bool Joinable(EntryId id) const;
-  EntryId LiveShared(ContextId context, std::uint64_t projected) const;
-  bool ClosesCycle(ContextId context, Scope scope, const BlockName& name, EntryId id,
-                   EntryId parent, std::vector<EntryId>* path) const;
-  bool DropCycle(ContextId context, Scope scope, const BlockName& name, EntryId id,
-                 EntryId parent);
-  void Settle(EntryId id);
-  void JoinFragments(EntryId shared);
-  void MoveFragment(EntryId fragment, EntryId shared);
+  // Joins, orphans and cycles (index_attach.cc).
+  struct Waiting;
+  class WaitingSet;
+  void NoteWaiting(EntryId id, WaitingSet* waiting) const;
+  bool IsParentOfAny(EntryId id) const;
+  bool ClosesCycle(EntryId start, Scope view, NameRef parent, std::vector<EntryId>* path) const;
+  bool DropCycle(EntryId start, const Arrival& arrival);
+  void Settle(EntryId start);
+  void Join(EntryId fragment, EntryId shared);
+  EntryId Attach(EntryId child);
   EntryId Promote(EntryId child, EntryId parent);
+  void MoveHolders(EntryId from, EntryId to);
+  void RejectAll(EntryId id);
   void MoveToUnproven(EntryId id);
 
   RetireList retired_;
@@ -196,25 +267,46 @@ class PrefixIndex {
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> fragments_{0};
   std::atomic<std::size_t> entry_count_{0};
-  EntryId pinned_ = 0;  // not freed although nothing refers to it for the moment
   std::vector<StreamId> rejected_;
+  std::vector<ContextId> emptied_;
 };
 
 template <typename Visit>
-void PrefixIndex::ForContent(EntryId parent, std::uint64_t fingerprint, std::uint32_t length,
-                             Visit&& visit) const {
-  EntryId id = by_content_.Find(ContentHash(parent, fingerprint));
+void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
+                                  std::uint32_t length, Visit&& visit) const {
+  EntryId id = by_content_.Find(ContentHash(above.context, above.name.projected, fingerprint));
   while (id != 0) {
     const Entry& e = entries_[id];
+    const EntryId parent = e.parent.load(std::memory_order_acquire);
     // Reading the parent again after the other two makes the link whole (Entry::parent).
-    if (e.parent.load(std::memory_order_acquire) == parent &&
-        e.fingerprint.load(std::memory_order_acquire) == fingerprint &&
+    if (parent != 0 && e.fingerprint.load(std::memory_order_acquire) == fingerprint &&
         e.length.load(std::memory_order_acquire) == length &&
         e.parent.load(std::memory_order_acquire) == parent &&
-        IsContent(e.block_class.load(std::memory_order_acquire))) {
+        IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above)) {
       visit(id);
     }
     id = e.next_content.load(std::memory_order_acquire);
+  }
+}
+
+// Whether the name of `parent`, some block's parent, names `above`. A shared block is what every
+// publisher may mean by its name; a publisher's own block is meant by that publisher alone.
+inline bool PrefixIndex::IsBelow(EntryId parent, const Above& above) const {
+  if (parent == above.entry) return true;
+  const Entry& p = entries_[parent];
+  if (p.projected != above.name.projected || p.context != above.context) return false;
+  if (p.scope == kRootScope || above.scope == kRootScope) return false;
+  return above.scope == kSharedScope ||
+         (p.scope == above.scope && SameSpelling(NameOf(parent).digest, above.name.digest));
+}
+
+template <typename Visit>
+void PrefixIndex::ForSpellings(ContextId context, Scope scope, NameRef name, Visit&& visit) const {
+  EntryId id = by_name_.Find(NameHash(context, scope, name.projected));
+  for (; id != 0; id = entries_[id].next_name.load(std::memory_order_acquire)) {
+    const Entry& e = entries_[id];
+    if (e.projected != name.projected || e.context != context || e.scope != scope) continue;
+    if (SameSpelling(NameOf(id).digest, name.digest)) visit(id);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "src/index/walk.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "src/index/prompt_blocks.h"
 #include "src/index/tier_cursors.h"
@@ -66,6 +67,8 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
 struct Position {
   std::vector<EntryId> entries;
   std::vector<StateId> states;
+  // The exact chain's name, when it matched: what hangs below it as a shared name follows.
+  std::optional<std::uint64_t> exact_name;
 
   void Collect(const PrefixIndex& index) {
     states.clear();
@@ -109,10 +112,12 @@ class PromptWalk {
   void FollowContent(const Position& here, std::size_t i, Position& next) {
     const std::uint64_t fingerprint = blocks_.Fingerprint(i);
     const std::uint32_t length = blocks_.Length(i);
-    for (EntryId parent : here.entries) {
-      index_.ForContent(parent, fingerprint, length, [&](EntryId id) {
-        if (index_.IsLive(id)) next.Add(id);
-      });
+    const auto add = [&](EntryId id) {
+      if (index_.IsLive(id)) next.Add(id);
+    };
+    for (EntryId above : here.entries) index_.ForContent(above, fingerprint, length, add);
+    if (here.exact_name) {
+      index_.ForContentBelowName(context_, *here.exact_name, fingerprint, length, add);
     }
   }
 
@@ -136,11 +141,16 @@ class PromptWalk {
         matched = true;
       }
     });
-    const EntryId shared = index_.FindName(context_, kSharedScope, BlockName{name, {}});
-    if (shared != 0 && index_.IsLive(shared)) matched = true;
-    // Also where nobody has it: its children hang below the name that matched.
-    if (shared != 0 && matched) next.Add(shared);
-    if (!matched) chain_ = Chain::kEnded;
+    const EntryId shared = index_.FindName(context_, kSharedScope, {name, {}});
+    if (shared != 0 && index_.IsLive(shared)) {
+      next.Add(shared);
+      matched = true;
+    }
+    if (!matched) {
+      chain_ = Chain::kEnded;
+      return {};
+    }
+    next.exact_name = name;
     return {};
   }
 
@@ -186,17 +196,19 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
   std::uint64_t tokens = 0;
   for (std::uint64_t hash : query.hashes) {
     Position position;
-    if (EntryId shared = index.FindName(id, kSharedScope, BlockName{hash, {}})) {
-      position.Add(shared);
-    }
+    const EntryId shared = index.FindName(id, kSharedScope, {hash, {}});
+    if (shared != 0) position.Add(shared);
     index.ForProjected(id, hash, [&](EntryId own) { position.Add(own); });
     std::erase_if(position.entries, [&](EntryId e) { return !index.IsLive(e); });
     position.Collect(index);
     if (position.states.empty()) break;
-    // A block known only by name has the context's block size, as far as anyone can tell.
+    // The shared block's length, else the smallest that is known. A block known only by name has
+    // the context's block size, as far as anyone can tell.
     std::uint32_t length = 0;
     for (EntryId e : position.entries) {
-      length = std::max(length, index.entry(e).length.load(std::memory_order_acquire));
+      const std::uint32_t known = index.entry(e).length.load(std::memory_order_acquire);
+      if (known != 0 && (length == 0 || known < length)) length = known;
+      if (known != 0 && e == shared) break;  // it is the first
     }
     tokens += length != 0 ? length : query.context.block_size;
     if (!cursors.Advance(position.states, tokens)) break;

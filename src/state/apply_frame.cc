@@ -33,7 +33,6 @@ ContextId StateMachine::OpenContext(StreamFacts& stream,
              stream.registration.hash_profile) {
     return 0;  // another registration's adapter, hashed another way
   }
-  stream.contexts.insert(id);
   return id;
 }
 
@@ -46,8 +45,16 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const Stored& event) {
   const Registration& registration = stream.registration;
   const std::uint32_t row = index_.contexts().RowOf(context, stream.id, registration.instance_id,
                                                     registration.dp_rank);
+  const std::uint64_t stored_before = stream.blocks_stored;
   event.has_tokens ? StoreTokens(stream, context, row, event)
                    : StoreNames(stream, context, row, event);
+  if (stream.contexts.contains(context)) return;
+  // Only what was stored makes it a row of a context it is not registered for.
+  if (stream.blocks_stored > stored_before) {
+    stream.contexts.insert(context);
+  } else {
+    index_.contexts().RemoveRow(context, stream.id);
+  }
 }
 
 void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row,
@@ -61,22 +68,15 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
   arrival.tier = event.tier;
   arrival.length = event.block_length;
   arrival.extra_keys_on_wire = event.extra_keys_on_wire;
-  arrival.parent = event.parent ? index_.ResolveParent(context, stream.id, *event.parent)
-                                : index_.Root(context, event.salt);
+  arrival.parent = event.parent ? &*event.parent : nullptr;
+  arrival.salt = event.salt;
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
     const StoredBlock& block = event.blocks[i];
     if (block.check == HashCheck::kDiffers) stream.differs_ever = true;
-    if (block.check == HashCheck::kEqual && !stream.verified_ever) {
-      // The profile is right: what differed before was salted, under a key that holds no salt.
-      stream.verified_ever = true;
-      index_.RetireHolders(stream.id, [](const HolderKey& key) { return key.unproven; });
-    }
     arrival.name = &block.name;
     arrival.fingerprint = block.fingerprint;
     arrival.check = block.check;
-    arrival.differs_is_name_only =
-        stream.verified_ever || stream.unverified_blocks == UnverifiedBlocks::kNameOnly;
-    const PrefixIndex::StoreResult result = index_.StoreBlock(arrival);
+    const PrefixIndex::StoreResult result = StoreBlock(stream, &arrival);
     if (result.outcome != PrefixIndex::Outcome::kStored) {
       std::uint64_t& counter = result.outcome == PrefixIndex::Outcome::kFragmentLimit
                                    ? stream.fragments_rejected
@@ -85,11 +85,27 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
       return;
     }
     ++stream.blocks_stored;
-    arrival.parent = index_.AsParent(stream.id, result.entry, block.name);
+    arrival.parent = &block.name;
+    arrival.above = index_.AsParent(stream.id, result.entry, block.name);
     if (event.last_digest && i + 1 == event.blocks.size()) {
       index_.SetFullDigest(result.entry, *event.last_digest);
     }
   }
+}
+
+PrefixIndex::StoreResult StateMachine::StoreBlock(StreamFacts& stream,
+                                                  PrefixIndex::Arrival* arrival) {
+  if (arrival->parent != nullptr && SameName(*arrival->parent, *arrival->name)) {
+    return {PrefixIndex::Outcome::kCycle, 0};  // its own parent, whatever it says
+  }
+  if (arrival->check == HashCheck::kEqual && !stream.verified_ever) {
+    // The profile is right: what differed before was salted, under a key that holds no salt.
+    stream.verified_ever = true;
+    index_.RetireHolders(stream.id, [](const HolderKey& key) { return key.unproven; });
+  }
+  arrival->differs_is_name_only =
+      stream.verified_ever || stream.unverified_blocks == UnverifiedBlocks::kNameOnly;
+  return index_.StoreBlock(*arrival);
 }
 
 void StateMachine::StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row,

@@ -7,8 +7,26 @@ namespace conductor {
 void StateMachine::Apply(const Record& record) {
   for (const Fact& fact : record.facts) {
     std::visit([this](const auto& f) { ApplyFact(f); }, fact);
+    CloseContexts();
   }
   index_.Reclaim();
+}
+
+// A context without registrations and blocks ceases to exist: whoever stored into it has no row
+// there any more.
+void StateMachine::CloseContexts() {
+  for (ContextId id : index_.TakeEmptied()) {
+    const Context& context = index_.contexts().context(id);
+    if (context.Exists()) continue;
+    const RowView rows = *context.rows.load(std::memory_order_relaxed);
+    for (const Row* row : rows) {
+      if (row == nullptr) continue;
+      const StreamId stream = row->stream;
+      index_.RetireHolders(stream, [id](const HolderKey& key) { return key.context == id; });
+      streams_.at(stream).contexts.erase(id);
+      index_.contexts().RemoveRow(id, stream);
+    }
+  }
 }
 
 const StreamFacts* StateMachine::FindStream(StreamId id) const {
@@ -85,6 +103,7 @@ Result<bool> StateMachine::CheckRegister(const Registration& registration) const
 }
 
 void StateMachine::ApplyFact(const Registered& fact) {
+  ApplyFact(Unregistered{fact.registration.Key()});  // none, as the service checks before
   const StreamId id = next_stream_++;
   const Registration& registration = fact.registration;
   const ContextKey context_key = registration.Context();

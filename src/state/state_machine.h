@@ -70,8 +70,10 @@ class StateMachine {
   // The context an event belongs to, opened when needed; 0 when it cannot be.
   ContextId OpenContext(StreamFacts& stream, const std::optional<std::string>& lora_name);
   void StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
+  PrefixIndex::StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   void RetireAll(StreamId stream);
+  void CloseContexts();
 
   PrefixIndex index_;
   std::map<StreamId, StreamFacts> streams_;

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 
 #include "cli/ports_file.h"
@@ -149,6 +153,29 @@ TEST_F(DaemonTest, IdleConnectionsDoNotHoldUpTheStop) {
   const SilentConnection http(daemon.http_port()), rpc(daemon.rpc_port());
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(kStopDeadline), 0) << daemon.process().err();
+}
+
+TEST_F(DaemonTest, StderrThatNobodyReadsStopsNothing) {
+  const std::string fifo = directory_.Path("stderr");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = open(fifo.c_str(), O_RDWR | O_CLOEXEC);  // never read
+  ASSERT_GE(reader, 0);
+  const std::string config = directory_.Write(
+      "c.json", R"({"http_server_port": 0, "rpc_server_port": 0, )" + Publishers(600) + "}");
+  Process daemon({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + fifo, DaemonProgram(), "--config",
+                  config, "--data-dir", data_dir_});
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        const auto ports = ReadPortsFile(data_dir_);
+        if (!ports) return false;
+        const std::string address = "127.0.0.1:" + std::to_string(ports->rpc_port);
+        const Finished status = RunCtlProgram({"--address", address, "-o", "json", "status"});
+        return status.code == 0 && status.json()["registrations"] == 600;
+      },
+      kDeadline));
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(kStopDeadline), 0);
+  close(reader);
 }
 
 TEST_F(DaemonTest, StatusShowsTheChosenPortsAndAnAbsoluteDataDir) {

@@ -110,7 +110,7 @@ TEST(RecordDamageTest, NamesAValueThatIsTooShort) {
 TEST(RecordDamageTest, NamesTheChecksums) {
   std::string value = Wrap("");
   value[4] = static_cast<char>(value[4] ^ 1);
-  ExpectError(value, ErrorCode::kDataLoss, "body checksum 51d8e999, expected 51d8e998");
+  ExpectError(value, ErrorCode::kDataLoss, "body checksum 38d394c2, expected 38d394c3");
 }
 
 TEST(RecordDamageTest, NamesABodyThatIsNoMessage) {

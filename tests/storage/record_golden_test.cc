@@ -15,7 +15,10 @@ namespace conductor::storage {
 namespace {
 
 // As in docs/log_format.md, without the explanations.
-constexpr char kWorkedExampleHex[] = "@@";
+constexpr char kWorkedExampleHex[] =
+    "c4 01 08 00 94 a2 ba 95 0a 42 1a 40 08 03 10 07 18 80 89 7a 21 11 22 33 44 55 66 77 88 2a "
+    "1d 0a 1b 08 01 28 10 42 08 ef cd ab 89 67 45 23 01 52 08 88 77 66 55 44 33 22 11 5a 01 01 "
+    "2a 0e 12 0c 08 01 12 08 ef cd ab 89 67 45 23 01";
 
 std::string Hex(const std::string& bytes) {
   std::string text;

@@ -34,7 +34,7 @@ TEST_F(SyncedMarkTest, RemembersTheHighestPosition) {
   (*mark)->Advance(7);
   (*mark)->Advance(5);
   EXPECT_EQ(SyncedMark::Read(dir_.path()), 7u);
-  EXPECT_EQ(Content(), "00000000000000000007 70ee5b46\n");
+  EXPECT_EQ(Content(), "00000000000000000007 fef4904d\n");
 }
 
 TEST_F(SyncedMarkTest, ResetGoesBack) {
