@@ -58,9 +58,6 @@ class Connection {
   bool close_after_output = false;
   bool holds_slot = false;        // of the loop's AdmissionGate
   std::size_t counted_bytes = 0;  // what the loop's budget holds for this connection
-  // Release before the connection is armed in the poller, acquire by the thread the poller gives it
-  // to: the kernel orders the two, and this says so in the language's terms.
-  std::atomic<std::uint64_t> hand_overs{0};
   // Milliseconds of the loop's clock. Relaxed: the sweep only compares it, and a late view of it
   // costs one sweep interval.
   std::atomic<std::int64_t> deadline_ms{kNoDeadline};

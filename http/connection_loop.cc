@@ -19,7 +19,6 @@
 #include <system_error>
 #include <utility>
 
-#include "http/http_limits.h"
 #include "http/routes.h"
 
 namespace conductor::http {
@@ -160,7 +159,12 @@ void ConnectionLoop::Admit(FileDescriptor fd) {
     table_.emplace(added, std::move(connection));
     metrics_.SetConnections(table_.size());
   }
-  if (!AddToPoller(poller_.get(), added->fd(), EPOLLIN | EPOLLONESHOT, added)) Close(added);
+  bool armed = false;
+  {
+    const MutexLock lock(HandOverMutex(added));
+    armed = AddToPoller(poller_.get(), added->fd(), EPOLLIN | EPOLLONESHOT, added);
+  }
+  if (!armed) Close(added);
 }
 
 bool ConnectionLoop::EvictLocked() {
@@ -192,7 +196,7 @@ void ConnectionLoop::Sweep() {
 }
 
 void ConnectionLoop::Serve(Connection* connection) {
-  connection->hand_overs.load(std::memory_order_acquire);
+  { const MutexLock lock(HandOverMutex(connection)); }
   Next next = Next::kAgain;
   while (next == Next::kAgain && !stopping_.load(std::memory_order_acquire)) {
     try {
@@ -319,10 +323,15 @@ ConnectionLoop::Next ConnectionLoop::Arm(Connection& connection, std::uint32_t e
   epoll_event event{};
   event.events = events | EPOLLONESHOT;
   event.data.ptr = &connection;
-  connection.hand_overs.fetch_add(1, std::memory_order_release);
+  const MutexLock lock(HandOverMutex(&connection));
   // From here on another thread may have it.
   const bool armed = ::epoll_ctl(poller_.get(), EPOLL_CTL_MOD, connection.fd(), &event) == 0;
   return armed ? Next::kNotOurs : Next::kClose;
+}
+
+Mutex& ConnectionLoop::HandOverMutex(const Connection* connection) {
+  return hand_over_mutexes_[reinterpret_cast<std::uintptr_t>(connection) / sizeof(Connection) %
+                            kHandOverMutexes];
 }
 
 void ConnectionLoop::Close(Connection* connection) {

@@ -3,10 +3,11 @@
 // their bytes, never a thread.
 //
 // A connection is in the poller (armed for one event), in the gate's queue, or with one thread;
-// the hand-over through the poller orders their memory. Everything has a deadline, looked at by a
+// a few mutexes order the hand-over. Everything has a deadline, looked at by a
 // sweep every kSweepIntervalMs: an expired socket is shut down, which the poller reports.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18,6 +19,7 @@
 
 #include "http/admission_gate.h"
 #include "http/connection.h"
+#include "http/http_limits.h"
 #include "http/http_metrics.h"
 #include "http/library_exchange.h"
 #include "http/listen_socket.h"
@@ -87,6 +89,11 @@ class ConnectionLoop {
   // Release by Stop, acquire by the threads: nothing is published with it.
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> buffered_bytes_{0};
+
+  // Held while a connection is armed, and taken once by the thread the poller gives it to: that
+  // thread then sees all that was written before and cannot close the descriptor under the call.
+  Mutex& HandOverMutex(const Connection* connection);
+  std::array<Mutex, kHandOverMutexes> hand_over_mutexes_;
 
   Mutex table_mutex_;
   // Invariant: every open connection is in here, so that its descriptor is not another's yet.

@@ -36,6 +36,8 @@ inline constexpr std::size_t kReadBytesPerTurnMax = 1u << 20;
 inline constexpr std::size_t kReservedBodyBytesMax = 1u << 20;
 // A request below this is served although the bytes in flight over all connections are too many.
 inline constexpr std::size_t kAlwaysServedBytesMax = 64u << 10;
+// Connections share these by address; more of them only means less contention.
+inline constexpr std::size_t kHandOverMutexes = 16;
 inline constexpr int kListenBacklog = 1'024;
 inline constexpr int kAcceptsPerWakeUpMax = 64;
 

@@ -131,7 +131,10 @@ bool StreamReader::Turn(std::int64_t now_ms) {
 
 bool StreamReader::Tick(std::int64_t now_ms) {
   const bool was_blocked = blocked_;
-  if (was_blocked && !Flush(now_ms)) return false;
+  if (was_blocked && !Flush(now_ms)) {
+    Report();  // the queue is still full, and says so
+    return false;
+  }
   const StreamState state = tracker_.state();
   const bool caught_up = tracker_.first_catch_up_done();
   tracker_.OnTick(now_ms);

@@ -23,6 +23,7 @@ StreamTracker::StreamTracker(const StreamSeed& seed, const TrackerOptions& optio
               options.limits.buffered_bytes_per_stream_max),
       suspects_(options.limits.buffered_frames_per_stream_max,
                 options.limits.buffered_bytes_per_stream_max),
+      repeats_(kRepeatedFramesMax, kRepeatedBytesMax),
       disconnected_since_ms_(now_ms) {}
 
 StreamState StreamTracker::state() const {
@@ -93,11 +94,13 @@ void StreamTracker::JudgeOld(ReceivedFrame frame, std::int64_t now_ms) {
   const std::optional<std::uint64_t> known = recent_.Find(frame.number);
   if (known == frame.fingerprint) {
     ++counters_.duplicates;
-    return;
+    return NoteRepeat(std::move(frame));
   }
   // Nothing to compare with, but somebody to ask.
   if (!known && has_replay_ && !recent_.empty()) return Suspect(std::move(frame), now_ms);
+  const bool continues = !repeats_.empty() && repeats_.back().number + 1 == frame.number;
   inbox_.push_front(std::move(frame));
+  while (continues && !repeats_.empty()) inbox_.push_front(repeats_.PopBack());
   ReturnSuspects();
   NewLife(now_ms);
 }
@@ -124,6 +127,7 @@ void StreamTracker::JudgeWaiting(ReceivedFrame frame, std::int64_t now_ms) {
 // A number above everything seen in this life.
 void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
   NoteSeen(frame.number);
+  repeats_.Clear();
   const bool next = cursor_ && frame.number == *cursor_ + 1;
   if (!has_replay_) {
     if (cursor_ && !next) ++counters_.gaps;
@@ -147,6 +151,15 @@ void StreamTracker::Suspect(ReceivedFrame frame, std::int64_t now_ms) {
   waiting_ = true;
   // What was asked before may be answered by the process that is in doubt.
   StartCatchUp(now_ms);
+}
+
+// With a replay endpoint a new life is fetched from its start anyway.
+void StreamTracker::NoteRepeat(ReceivedFrame&& frame) {
+  if (has_replay_) return;
+  const bool continues = !repeats_.empty() && repeats_.back().number + 1 == frame.number;
+  if (!continues) repeats_.Clear();
+  if (!continues && frame.number > first_number_) return;
+  if (!repeats_.Append(std::move(frame))) repeats_.Clear();
 }
 
 void StreamTracker::Wait(ReceivedFrame&& frame) {
@@ -208,6 +221,7 @@ void StreamTracker::NewLife(std::int64_t now_ms) {
   waiting_ = false;
   buffer_.Clear();
   suspects_.Clear();
+  repeats_.Clear();
   seen_.reset();
   CancelAsk();
 }
@@ -251,6 +265,7 @@ void StreamTracker::DropDisconnected() {
   waiting_ = has_replay_;
   buffer_.Clear();
   suspects_.Clear();
+  repeats_.Clear();
   seen_.reset();
   CancelAsk();
 }

@@ -33,6 +33,9 @@
 //   D1   disconnected                              no conclusion is drawn until C1
 //   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return
 //
+// [*] Duplicates F..n-1 right before it were the new life's beginning, which said the same: they
+// are
+//     delivered first.
 // Every question asked of the replay endpoint has an id; replies to an older id are ignored.
 #pragma once
 
@@ -138,6 +141,7 @@ class StreamTracker {
   void JudgeFresh(ReceivedFrame frame, std::int64_t now_ms);
   void Suspect(ReceivedFrame frame, std::int64_t now_ms);
   void Wait(ReceivedFrame&& frame);
+  void NoteRepeat(ReceivedFrame&& frame);
   void Deliver(ReceivedFrame&& frame);
   void DeliverAfterLoss(ReceivedFrame&& frame);
   void Lose(std::uint64_t from, std::uint64_t to);
@@ -184,6 +188,7 @@ class StreamTracker {
   FrameBuffer buffer_;               // ascending, all above the cursor
   FrameBuffer suspects_;             // from the first doubtful frame on, in order of arrival
   std::deque<ReceivedFrame> inbox_;  // live frames to be judged; empty between calls
+  FrameBuffer repeats_;  // duplicates F, F+1, ... that came last; only without a replay endpoint
   // The highest live number since the question about the life was raised.
   std::optional<std::uint64_t> seen_;
 

@@ -1,6 +1,7 @@
 // Limits of the stream tracker that nobody needs to configure, next to those of src/limits.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace conductor {
@@ -16,5 +17,10 @@ inline constexpr std::int64_t kReplayProbeMsMin = 1'000;
 // endpoint that belongs to another publisher must not be asked in a loop.
 inline constexpr std::int64_t kLifeChurnMs = 10'000;
 inline constexpr std::int64_t kLifeChurnDelayMsMin = 100;
+
+// Duplicates from a life's first number on that are kept, in case the next frame shows that they
+// were the beginning of a new life with the same content.
+inline constexpr std::size_t kRepeatedFramesMax = 256;
+inline constexpr std::size_t kRepeatedBytesMax = 1u << 20;
 
 }  // namespace conductor

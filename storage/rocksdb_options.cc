@@ -44,6 +44,7 @@ rocksdb::DBOptions MakeDbOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::Log
   // A failed write ends the handle; recovery is Reopen's business, never RocksDB's own.
   options.max_bgerror_resume_count = 0;
   options.max_open_files = kOpenFilesMax;
+  options.db_host_id = "";  // no name of a machine in data that is copied around
   options.skip_stats_update_on_db_open = true;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;

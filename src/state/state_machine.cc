@@ -15,7 +15,10 @@ void StateMachine::Apply(const Record& record) {
 // A context without registrations and blocks ceases to exist: whoever stored into it has no row
 // there any more.
 void StateMachine::CloseContexts() {
-  for (ContextId id : index_.TakeEmptied()) {
+  std::vector<ContextId> suspects = index_.TakeEmptied();
+  suspects.insert(suspects.end(), unregistered_.begin(), unregistered_.end());
+  unregistered_.clear();
+  for (ContextId id : suspects) {
     const Context& context = index_.contexts().context(id);
     if (context.Exists()) continue;
     const RowView rows = *context.rows.load(std::memory_order_relaxed);
@@ -136,6 +139,7 @@ void StateMachine::ApplyFact(const Unregistered& fact) {
     const ContextId context = index_.contexts().Find(stream.registration.Context());
     if (context != 0) {
       index_.contexts().context(context).registrations.fetch_sub(1, std::memory_order_release);
+      unregistered_.push_back(context);
     }
   }
   index_.contexts().RemoveStream(id);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/fact.h"
 #include "src/index/prefix_index.h"
@@ -80,6 +81,7 @@ class StateMachine {
   std::map<ServiceKey, StreamId> by_key_;
   std::map<std::string, StreamId> by_endpoint_;
   StreamId next_stream_ = 1;
+  std::vector<ContextId> unregistered_;  // contexts that lost a registration in this fact
 };
 
 }  // namespace conductor

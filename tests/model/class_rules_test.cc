@@ -82,14 +82,31 @@ TEST_F(ClassRulesTest, TheFirstVerifiedBlockForgetsWhatWasUnproven) {
   EXPECT_EQ(ClassOf(p1_, 1), BlockClass::kOwnUnproven);
 }
 
-TEST_F(ClassRulesTest, AnUnprovenBlockWithAnotherHolderBecomesNameOnly) {
+TEST_F(ClassRulesTest, AnUnprovenBlockIsForgottenWithTheCopiesItHadBefore) {
   world_.StoreNames(p1_, {Name(1)}, Tier::kCpuLocal);
   world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, Hidden(Check::kDiffers));
+  world_.StoreNames(p1_, {Name(1)}, Tier::kDisk);
   EXPECT_EQ(ClassOf(p1_, 1), BlockClass::kOwnUnproven);
   world_.Store(p1_, {Name(3)}, std::nullopt, {kC}, Hidden(Check::kEqual));
-  EXPECT_EQ(ClassOf(p1_, 1), BlockClass::kNameOnly);
-  EXPECT_EQ(world_.Longest("p1", {kA}), 0u);
-  EXPECT_EQ(world_.Ask("p1", world_.Prompt({kA}, {1})), (TierCounts{0, 4, 4, 4}));
+  EXPECT_FALSE(Has(p1_, 1));
+  EXPECT_EQ(world_.Ask("p1", world_.Prompt({kA}, {1})), (TierCounts{0, 0, 0, 0}));
+}
+
+TEST_F(ClassRulesTest, ANameOnlyBlockIsSharedWhenItsParentsSharedNameArrives) {
+  world_.StoreNames(p1_, {Name(1)});
+  world_.Store(p1_, {Name(2)}, Name(1), {kB}, Wire(Check::kNotComputed));
+  world_.Remove(p1_, {Name(1)});
+  world_.Store(p1_, {Name(1)}, std::nullopt, {kC}, Wire(Check::kDiffers));
+  EXPECT_EQ(ClassOf(p1_, 2), BlockClass::kNameOnly);
+  world_.Store(p2_, {Name(1)}, std::nullopt, {kA}, Wire(Check::kEqual));
+  EXPECT_EQ(ClassOf(0, 2), BlockClass::kShared);
+}
+
+TEST_F(ClassRulesTest, TheExactChainEndsWithTheFirstNameThatDoesNotMatch) {
+  world_.Store(p1_, {Name(11), Name(12)}, std::nullopt, {kA, kB}, Wire(Check::kDiffers));
+  world_.StoreNames(p1_, {Name(2), Name(3)});
+  EXPECT_EQ(world_.Longest("p1", {kA, kB, kC}, {99, 2, 3}), 8u);
+  EXPECT_EQ(world_.Longest("p1", {kD, kB, kC}, {99, 2, 3}), 0u);
 }
 
 TEST_F(ClassRulesTest, TheStrictModeIsNameOnlyFromTheStart) {

@@ -9,12 +9,12 @@
 // Where the specification leaves room, this is what the model does:
 //  C1  A name given as an integer and digest names of the same stream are one name when the
 //      projections agree. Among several such digests an integer means the smallest one.
-//  C2  An entry's class is decided when it learns its link; storing it again only adds copies, to
-//      the holder that the arriving block's own class calls for. It changes later only by the
-//      transitions of Settle() and FirstVerified(). It does not fall back when its parent dies.
-//  C3  Unproven is a class of the entry too: "same class as the parent" copies it, and an orphan
-//      that gets it moves its copies to the unproven holder. When the first equal block comes, an
-//      unproven entry that some other holder keeps alive becomes name-only.
+//  C2  An entry's class is decided when it learns its link; storing it again only adds copies. It
+//      changes later only by the transitions of Settle(). It does not fall back when its parent
+//      dies.
+//  C3  Unproven is a class of the entry too: "same class as the parent" copies it, and all copies
+//      of an unproven entry are the unproven holder's, also those it had before: the first equal
+//      block retires that holder and so forgets the entry.
 //  C4  The first equal block counts when it is reached and does not name itself as parent, even if
 //      it is then rejected. Unproven holders are retired before its parent is looked up.
 //  C5  An arriving name-only or orphan block is the live own entry of that name, else the live
@@ -24,8 +24,9 @@
 //      block again compares the salt digest as well.
 //  C7  Settling goes in (stream, name) order: all joins, then one attachment, then joins again.
 //      Of two contradicting fragments of one shared-to-be name the first in that order wins.
-//  C8  A name-only `not_computed` block with extra keys on the wire becomes shared whenever its
-//      parent's name resolves to a live shared block, not only in the record of the join.
+//  C8  A name-only `not_computed` block with extra keys on the wire becomes shared when a shared
+//      block of its parent's name arrives, whatever else that name means to its own stream. (So
+//      that no removal can ever make a class due.)
 //  C9  Cycles: the walk starts in the view of the storing stream (own first, then shared); for a
 //      shared block it is repeated among shared names only. An orphan whose attachment would close
 //      a cycle among shared blocks is dropped.
@@ -35,12 +36,13 @@
 //      fragments_rejected counts the block and the rest of its event; rejected_blocks does not.
 //  C12 A stream has stored into a context when a block of it stood there; a context that ceases to
 //      exist takes that with it. Contexts are collected after each fact.
-//  C13 A removal takes from the normal holder before the unproven one; an eviction empties both.
-//      An eviction of a pool stream empties its pool holders of that tier and name.
+//  C13 A removal by an integer takes from the integer's entry, else from the first digest's that
+//      the holder has. An eviction of a pool stream empties its pool holders of that tier and name.
 //  C14 Contexts contain pool names: they keep a context alive and count in PrefixCount when no
 //      live entry, of any scope, has that projection. Removing an unknown part counts as unknown.
-//  C15 A pool name that only the exact chain resolves is an element of the walk like a shared
-//      name: children that name it follow it by content.
+//  C15 Where the exact chain matches, its name is an element of the walk like a shared name:
+//      children that name it follow it by content. The chain starts, in a context with fragments,
+//      at the first position without a shared block, and ends at the first without such a name.
 //  C16 A content child follows every element that its parent's name names: its own stream's entry
 //      and the shared one, when both were reached.
 //  C17 By-hash lengths: the shared entry's, else the smallest length of the own entries that know
@@ -227,6 +229,7 @@ class ReferenceModel {
   // Storing (reference_model_store.cc).
   StoreOutcome StoreBlock(Context& context, const BlockToStore& block);
   StoreOutcome StoreName(Context& context, const BlockToStore& block);
+  static void AddCopy(Entry& entry, const BlockToStore& block);
   BlockClass Classify(const Context& context, const BlockToStore& block) const;
   void FirstVerified(StreamId id);
   void Settle(Context& context);

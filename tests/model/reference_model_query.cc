@@ -11,14 +11,14 @@ namespace {
 struct Matched {
   std::uint64_t length = 0;
   std::set<EntryKey> entries;
-  std::optional<std::uint64_t> pool_name;  // a pool name that only the exact chain resolves
+  std::optional<std::uint64_t> exact_name;  // when the exact chain matched here
   std::set<std::pair<StreamId, Tier>> engines;
   std::set<Tier> pools;
 };
 
 // Whether the parent's name of an entry of `scope` names something matched (C15, C16).
 bool NamesElement(const Matched& above, StreamId scope, const BlockName& parent) {
-  if (above.pool_name == parent.projected) return true;
+  if (above.exact_name == parent.projected) return true;
   return std::any_of(above.entries.begin(), above.entries.end(), [&](const EntryKey& key) {
     if (key.scope == 0) return key.name.projected == parent.projected;
     return key.scope == scope && SameName(key.name, parent);
@@ -51,9 +51,32 @@ void AddEngines(const Context& context, Matched* matched) {
   }
 }
 
+// Blocks known by name only, anybody's (C11 does not count the pools').
+bool HasFragments(const Context& context) {
+  return std::any_of(context.entries.begin(), context.entries.end(),
+                     [](const auto& item) { return IsFragment(item.second.block_class); }) ||
+         std::any_of(context.pool.begin(), context.pool.end(), [&](const auto& item) {
+           return PlaceOf(context, item.first) == PoolPlace::kNameOnly;
+         });
+}
+
+void AddByName(const Context& context, std::uint64_t exact_name, Matched* here) {
+  for (const auto& [key, entry] : context.entries) {
+    const bool addressed_by_name = key.scope == 0 || IsFragment(entry.block_class);
+    if (!addressed_by_name || key.name.projected != exact_name) continue;
+    here->entries.insert(key);
+    here->exact_name = exact_name;
+  }
+  if (context.pool.contains(exact_name) && PlaceOf(context, exact_name) == PoolPlace::kNameOnly) {
+    AddPoolHolders(context, exact_name, here);
+    here->exact_name = exact_name;
+  }
+}
+
 std::vector<Matched> MatchPrompt(const Context& context, const PromptSpec& prompt) {
   std::vector<Matched> result;
-  bool by_name = false;
+  enum class Chain { kNotStarted, kFollowing, kEnded };
+  Chain chain = HasFragments(context) ? Chain::kNotStarted : Chain::kEnded;
   for (const PromptPosition& position : prompt.positions) {
     Matched here;
     here.length = position.length;
@@ -68,23 +91,14 @@ std::vector<Matched> MatchPrompt(const Context& context, const PromptSpec& promp
     }
     const bool has_shared = std::any_of(here.entries.begin(), here.entries.end(),
                                         [](const EntryKey& key) { return key.scope == 0; });
-    if (!has_shared) by_name = true;
-    if (by_name) {
-      for (const auto& [key, entry] : context.entries) {
-        const bool addressed_by_name = key.scope == 0 || IsFragment(entry.block_class);
-        if (addressed_by_name && key.name.projected == position.exact_name) {
-          here.entries.insert(key);
-        }
-      }
+    if (chain == Chain::kNotStarted && !has_shared) chain = Chain::kFollowing;
+    if (chain == Chain::kFollowing) {
+      AddByName(context, position.exact_name, &here);
+      if (!here.exact_name) chain = Chain::kEnded;
     }
     for (const auto& [name, holders] : context.pool) {
       const PoolPlace place = PlaceOf(context, name);
-      if (place == PoolPlace::kNameOnly) {
-        if (!by_name || name != position.exact_name) continue;
-        here.pool_name = name;
-        AddPoolHolders(context, name, &here);
-        continue;
-      }
+      if (place == PoolPlace::kNameOnly) continue;
       for (const EntryKey& key : here.entries) {
         const bool resolved = place == PoolPlace::kShared
                                   ? key.scope == 0

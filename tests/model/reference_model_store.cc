@@ -1,5 +1,6 @@
 // Storing blocks: class, rejection, joins, orphans, cycles.
 #include <algorithm>
+#include <utility>
 
 #include "tests/model/reference_model.h"
 
@@ -30,6 +31,14 @@ bool MayJoin(const Link& fragment, const Link& shared) {
 void AddCopies(Entry& entry, const HolderKey& holder, std::uint32_t copies) {
   std::uint32_t& count = entry.copies[holder];
   count = std::min(kCopiesMax, count + copies);
+}
+
+// All of an unproven entry's copies are unproven (C3).
+void MoveToUnproven(Entry& entry) {
+  const auto before = std::exchange(entry.copies, {});
+  for (const auto& [holder, copies] : before) {
+    AddCopies(entry, {holder.stream, holder.tier, true}, copies);
+  }
 }
 
 }  // namespace
@@ -126,6 +135,7 @@ ReferenceModel::StoreOutcome ReferenceModel::StoreBlock(Context& context,
     };
     entry.link = link;
     entry.block_class = block_class;
+    if (block_class == BlockClass::kOwnUnproven) MoveToUnproven(entry);
     std::vector<EntryKey> path;
     if (ClosesCycle(context, key, block.stream, &path) ||
         (key.scope == 0 && ClosesCycle(context, key, 0, &path))) {
@@ -140,8 +150,7 @@ ReferenceModel::StoreOutcome ReferenceModel::StoreBlock(Context& context,
       return StoreOutcome::kTooManyFragments;
     }
   }
-  const bool unproven = block_class == BlockClass::kOwnUnproven;
-  AddCopies(context.entries.at(key), {block.stream, block.tier, unproven}, 1);
+  AddCopy(context.entries.at(key), block);
   Settle(context);
   return StoreOutcome::kStored;
 }
@@ -153,26 +162,23 @@ ReferenceModel::StoreOutcome ReferenceModel::StoreName(Context& context,
     if (FragmentCount() >= fragments_max_) return StoreOutcome::kTooManyFragments;
     key = EntryKey{block.stream, block.name};
   }
-  AddCopies(context.entries[*key], {block.stream, block.tier, false}, 1);
+  AddCopy(context.entries[*key], block);
   Settle(context);
   return StoreOutcome::kStored;
 }
 
+void ReferenceModel::AddCopy(Entry& entry, const BlockToStore& block) {
+  const bool unproven = entry.block_class == BlockClass::kOwnUnproven;
+  AddCopies(entry, {block.stream, block.tier, unproven}, 1);
+}
+
 // The first block of the life whose hash was right: what was content only for want of a proof is
-// forgotten, and what some other holder still has of it is known by name alone.
+// forgotten.
 void ReferenceModel::FirstVerified(StreamId id) {
   Stream& stream = streams_.at(id);
   if (stream.ever_verified) return;
   stream.ever_verified = true;
   Retire(id, [](const HolderKey& holder) { return holder.unproven; });
-  for (auto& [context_key, context] : contexts_) {
-    for (auto& [key, entry] : context.entries) {
-      if (key.scope == id && entry.block_class == BlockClass::kOwnUnproven) {
-        entry.block_class = BlockClass::kNameOnly;
-      }
-    }
-    Settle(context);
-  }
 }
 
 // Until nothing changes: fragments of shared names join them, orphans of classed parents attach.
@@ -195,14 +201,17 @@ bool ReferenceModel::SettleOne(Context& context) {
     if (!IsFragment(entry.block_class)) continue;
     if (!entry.link || !entry.link->parent) continue;
     if (entry.link->check != HashCheck::kNotComputed) continue;
+    if (entry.block_class == BlockClass::kNameOnly) {
+      if (!entry.link->extra_keys_on_wire) continue;
+      if (!context.entries.contains(SharedKey(*entry.link->parent))) continue;
+      ChangeClass(context, EntryKey(key), BlockClass::kShared);
+      return true;
+    }
     const auto parent = Resolve(context, key.scope, *entry.link->parent);
     if (!parent) continue;
     const BlockClass derived =
         ClassBelow(context.entries.at(*parent).block_class, entry.link->extra_keys_on_wire);
-    const bool attach = entry.block_class == BlockClass::kOrphan && derived != BlockClass::kOrphan;
-    const bool promote =
-        entry.block_class == BlockClass::kNameOnly && derived == BlockClass::kShared;
-    if (!attach && !promote) continue;
+    if (derived == BlockClass::kOrphan) continue;
     ChangeClass(context, EntryKey(key), derived);
     return true;
   }
@@ -223,14 +232,7 @@ void ReferenceModel::Join(Context& context, const EntryKey& fragment) {
 void ReferenceModel::ChangeClass(Context& context, const EntryKey& key, BlockClass block_class) {
   Entry entry = context.entries.at(key);
   entry.block_class = block_class;
-  if (block_class == BlockClass::kOwnUnproven) {
-    Entry moved = entry;
-    moved.copies.clear();
-    for (const auto& [holder, copies] : entry.copies) {
-      AddCopies(moved, {holder.stream, holder.tier, true}, copies);
-    }
-    entry = moved;
-  }
+  if (block_class == BlockClass::kOwnUnproven) MoveToUnproven(entry);
   if (block_class != BlockClass::kShared) {
     context.entries[key] = entry;
     return;

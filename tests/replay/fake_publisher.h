@@ -68,10 +68,13 @@ class FakePublisher {
   // Takes the next number; into the ring, and out on the live socket unless `drop`.
   std::uint64_t Send(const std::string& payload, bool drop = false) {
     const std::uint64_t number = next_++;
+    {
+      // Before it is sent: what a consumer is answered then does not depend on who is faster.
+      std::lock_guard lock(mutex_);
+      ring_.emplace_back(number, payload);
+      if (ring_.size() > options_.ring_max) ring_.pop_front();
+    }
     if (!drop) SendLive(number, payload);
-    std::lock_guard lock(mutex_);
-    ring_.emplace_back(number, payload);
-    if (ring_.size() > options_.ring_max) ring_.pop_front();
     return number;
   }
   // Only on the live socket: a repetition, or a number of one's choice.

@@ -168,6 +168,28 @@ TEST(StreamTrackerTest, L6OtherContentUnderAnAppliedNumberIsANewLife) {
   EXPECT_EQ(h.tracker.counters().epoch_changes, 1u);
 }
 
+TEST(StreamTrackerTest, L6NewLifeThatBeganWithTheSameContentIsWholeWithoutReplay) {
+  H h(H::SeedAt(false, 0, 7));
+  h.Connect();
+  h.Live(0);
+  h.Live(1);
+  EXPECT_EQ(h.Out(), "");  // So far they are duplicates.
+  h.Live(2, 'b');
+  h.Live(3, 'b');
+  EXPECT_EQ(h.Out(), "E F0 F1 F2b F3b");
+}
+
+TEST(StreamTrackerTest, L6DuplicatesFromTheMiddleDoNotBeginALife) {
+  H h(H::SeedAt(false, 0, 7));
+  h.Connect();
+  h.Live(3);
+  h.Live(4);
+  h.Live(5, 'b');
+  EXPECT_EQ(h.Out(), "E H5 F5b");
+  h.Live(6, 'b');
+  EXPECT_EQ(h.Out(), "F6b");
+}
+
 TEST(StreamTrackerTest, L6NewLifeInTheMiddleWithoutReplayHasHistoryStart) {
   H h(H::SeedAt(false, 0, 7));
   h.Connect();
