@@ -96,6 +96,14 @@ class SubscriptionsFixture : public ::testing::Test {
     return 0;
   }
 
+  // The status follows the facts after a moment.
+  ::testing::AssertionResult CounterIs(StreamId stream, const std::string& name,
+                                       std::uint64_t expected) {
+    auto result = Eventually([&] { return Counter(stream, name) == expected; });
+    if (result) return result;
+    return result << ": " << name << ": expected " << expected << ", got " << Counter(stream, name);
+  }
+
   SteadyClock clock_;
   NoDigests digests_;
   RecordingSink sink_;
