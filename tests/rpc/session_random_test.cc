@@ -1,5 +1,6 @@
 // Damaged bytes of a server never break the session: no crash, no endless growth, and a decoded
 // reply or an error, nothing else. Prints its seed; CONDUCTOR_SEED repeats a run.
+#include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,6 +57,7 @@ TEST(SessionRandomTest, DamagedRepliesAreRepliesOrErrors) {
   const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::cout << "CONDUCTOR_SEED=" << seed << std::endl;
   std::mt19937_64 random(seed);
+  google::protobuf::SetLogHandler(nullptr);  // it reports every text that is not UTF-8
   const std::string honest = HonestReply();
   const std::string body(100'000, 'x');
   int replies = 0;
