@@ -208,7 +208,7 @@ class Pair {
 void Compare(RandomOpsOptions options) {
   const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
   const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
-  const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", 1'000);
+  const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", 500);
   const std::uint64_t seeds = one ? 1 : EnvironmentNumber("CONDUCTOR_SEEDS", 40);
   std::cout << "CONDUCTOR_SEED=" << first << ".." << first + seeds - 1 << "\n";
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
