@@ -47,6 +47,13 @@ bool AddToPoller(int poller, int fd, std::uint32_t events, void* tag) {
   return ::epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+void ArmAgain(int poller, int fd, void* tag) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLONESHOT;
+  event.data.ptr = tag;
+  ::epoll_ctl(poller, EPOLL_CTL_MOD, fd, &event);
+}
+
 }  // namespace
 
 ConnectionLoop::ConnectionLoop(LoopOptions options, const LibraryExchange& exchange,
@@ -81,11 +88,12 @@ Status ConnectionLoop::Open(ListenSocket socket) {
   interval.it_interval.tv_nsec = kSweepIntervalMs * 1'000'000L;
   interval.it_value = interval.it_interval;
   if (::timerfd_settime(timer_.get(), 0, &interval, nullptr) != 0) return SystemError("timer");
-  // The wake-up stays readable, so that every thread sees it; the others wake one thread each.
+  // The wake-up stays readable, so that every thread sees it. The others are armed for one event:
+  // one thread takes it and arms them again.
   const bool added =
       AddToPoller(poller_.get(), wake_up_.get(), EPOLLIN, &wake_up_) &&
-      AddToPoller(poller_.get(), listener_.get(), EPOLLIN | EPOLLEXCLUSIVE, &listener_) &&
-      AddToPoller(poller_.get(), timer_.get(), EPOLLIN | EPOLLEXCLUSIVE, &timer_);
+      AddToPoller(poller_.get(), listener_.get(), EPOLLIN | EPOLLONESHOT, &listener_) &&
+      AddToPoller(poller_.get(), timer_.get(), EPOLLIN | EPOLLONESHOT, &timer_);
   if (!added) return SystemError("poller");
   try {
     for (std::size_t i = 0; i < options_.threads + kReservedThreads; ++i) {
@@ -119,9 +127,11 @@ void ConnectionLoop::RunThread() {
     if (count <= 0 || event.data.ptr == &wake_up_) continue;
     if (event.data.ptr == &listener_) {
       Accept();
+      ArmAgain(poller_.get(), listener_.get(), &listener_);
     } else if (event.data.ptr == &timer_) {
       std::uint64_t expirations = 0;
       if (::read(timer_.get(), &expirations, sizeof expirations) > 0) Sweep();
+      ArmAgain(poller_.get(), timer_.get(), &timer_);
     } else {
       Serve(static_cast<Connection*>(event.data.ptr));
     }

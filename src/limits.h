@@ -21,7 +21,7 @@ struct Limits {
   std::uint32_t heartbeat_interval_ms = 10'000;
   std::uint32_t heartbeat_dead_ms = 30'000;
   std::uint32_t reconnect_ms_min = 100;
-  std::uint32_t reconnect_ms_max = 5'000;
+  std::uint32_t reconnect_ms_max = 1'000;    // a publisher that comes up is found within 2 s (BL-11)
   std::uint32_t replay_first_reply_ms = 2'000;
   std::uint32_t replay_progress_ms = 10'000;
   std::uint32_t replay_attempts_max = 3;        // after a partial answer, with back-off

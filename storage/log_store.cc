@@ -1,6 +1,8 @@
 #include "storage/log_store.h"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -16,6 +18,8 @@ namespace {
 
 // A running daemon may delete a file between our listing it and our opening it.
 constexpr int kReadOnlyAttemptsMax = 5;
+
+constexpr std::size_t kSectorBytes = 512;
 
 using Families = std::vector<std::string>;
 
@@ -179,6 +183,16 @@ bool IsTornEnd(const WalDrop& drop) {
   return false;
 }
 
+// A power cut can leave the last sector of a file as zeros; damage in the middle does not.
+bool EndsInZeros(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::array<char, kSectorBytes> sector;
+  if (!file || file.tellg() < static_cast<std::streamoff>(sector.size())) return false;
+  file.seekg(-static_cast<std::streamoff>(sector.size()), std::ios::end);
+  if (!file.read(sector.data(), sector.size())) return false;
+  return std::all_of(sector.begin(), sector.end(), [](char byte) { return byte == 0; });
+}
+
 // Compares what was recovered with what was known to be on disk. What nobody was promised may be
 // gone, and so may the end of a file that somebody cut; damage with promised records behind it is
 // an error.
@@ -191,7 +205,9 @@ Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& dro
   }
   if (!synced || *synced <= report->last) return {};
   report->synced_records_missing = *synced - report->last;
-  const auto damage = std::find_if_not(drops.begin(), drops.end(), IsTornEnd);
+  const auto damage = std::find_if_not(drops.begin(), drops.end(), [&](const WalDrop& drop) {
+    return IsTornEnd(drop) || EndsInZeros(options.data_dir + "/" + drop.file);
+  });
   if (damage == drops.end()) return {};
   return MakeError(ErrorCode::kDataLoss,
                    Named(options) + ": file " + damage->file + " is damaged (" + damage->reason +

@@ -56,7 +56,7 @@ struct Entry {
   std::uint64_t projected = 0;
   ContextId context = 0;
   Scope scope = kSharedScope;
-  bool in_use = false;  // writer only
+  bool in_use = false;            // writer only
   std::uint32_t digest_name = 0;  // id of the whole digest (own scope, long names) or 0
 
   // The link. Invariant: parent != 0 exactly when the entry has a link. Written so that `parent` is

@@ -89,7 +89,7 @@ StateId CachedTarget(const HolderTable& table, const HolderSet::Transition (&cac
                      HolderId holder, std::uint64_t set_hash, std::uint32_t size) {
   for (const auto& transition : cache) {
     if (transition.holder != holder) continue;
-    const HolderSet* target = table.Find(transition.target);
+    const HolderSet* target = table.Mutable(transition.target);
     if (target != nullptr && target->set_hash == set_hash && target->size == size) {
       return transition.target;
     }
@@ -133,7 +133,7 @@ void HolderTable::CompactStates(HolderId id) {
   std::sort(states.begin(), states.end());
   states.erase(std::unique(states.begin(), states.end()), states.end());
   std::erase_if(states, [&](StateId state) {
-    const HolderSet* set = Find(state);
+    const HolderSet* set = Mutable(state);
     return set == nullptr || !set->Contains(id);
   });
   holders_[id].compact_at = states.size() * 2 + 64;
@@ -158,7 +158,7 @@ void HolderTable::Recycle(HolderId id) {
   // Sets without entries may still name the holder; they must not be found again under its next
   // owner.
   for (StateId state : std::vector<StateId>(holders_[id].states)) {
-    const HolderSet* set = Find(state);
+    const HolderSet* set = Mutable(state);
     if (set != nullptr && set->entries == 0 && set->Contains(id)) FreeSet(state);
   }
   holders_[id].states.clear();
@@ -201,11 +201,14 @@ void HolderTable::FreeSet(StateId id) {
   }
   bytes_ -= SetBytes(*set);
   --set_count_;
-  sets_[id].store(nullptr, std::memory_order_release);
-  retired_.RetireObject(set);
+  set->freed = true;
+  // Readers that loaded the id from an entry before still need the set behind it.
   retired_.Retire(
       [](void* owner, std::uintptr_t object) {
-        static_cast<HolderTable*>(owner)->sets_.Release(static_cast<StateId>(object));
+        auto* table = static_cast<HolderTable*>(owner);
+        const auto freed = static_cast<StateId>(object);
+        delete table->sets_[freed].exchange(nullptr);
+        table->sets_.Release(freed);
       },
       this, id);
 }

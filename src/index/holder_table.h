@@ -33,13 +33,13 @@ struct HolderKey {
 };
 
 struct Holder {
-  HolderKey key;                      // constant while the id is in use
-  std::uint32_t row = 0;              // of the context's row table; constant while in use
+  HolderKey key;          // constant while the id is in use
+  std::uint32_t row = 0;  // of the context's row table; constant while in use
   std::atomic<bool> retired{false};
-  Sum128 sum = 0;                     // of its blocks' mixes
-  std::atomic<std::uint64_t> blocks{0};     // blocks it has; meaningless once retired
-  std::uint64_t memberships = 0;      // entries whose set names it, retired or not
-  std::vector<StateId> states;        // sets that name it; may hold stale ids, compacted
+  Sum128 sum = 0;                        // of its blocks' mixes
+  std::atomic<std::uint64_t> blocks{0};  // blocks it has; meaningless once retired
+  std::uint64_t memberships = 0;         // entries whose set names it, retired or not
+  std::vector<StateId> states;           // sets that name it; may hold stale ids, compacted
   std::size_t compact_at = 64;
 };
 
@@ -48,12 +48,13 @@ struct HolderSet {
   std::uint32_t size = 0;
   std::unique_ptr<HolderId[]> holders;  // ascending
   std::uint64_t set_hash = 0;
-  std::atomic<std::uint32_t> live{0};   // holders that are not retired
+  std::atomic<std::uint32_t> live{0};  // holders that are not retired
   // Writer only.
   std::uint64_t entries = 0, fragments = 0;
   EntryId first_entry = 0;
   bool has_retired = false;
-  bool idle = false;  // in the queue of sets that may be freed
+  bool idle = false;   // in the queue of sets that may be freed
+  bool freed = false;  // only readers that met it before may still look at it
   struct Transition {
     HolderId holder = 0;
     StateId target = 0;
@@ -80,7 +81,11 @@ class HolderTable {
   const HolderSet* Find(StateId id) const {
     return id == 0 ? nullptr : sets_[id].load(std::memory_order_acquire);
   }
-  HolderSet* Mutable(StateId id) const { return sets_[id].load(std::memory_order_relaxed); }
+  // Writer: nullptr for a set that was freed, which readers may still find.
+  HolderSet* Mutable(StateId id) const {
+    HolderSet* set = id == 0 ? nullptr : sets_[id].load(std::memory_order_relaxed);
+    return set == nullptr || set->freed ? nullptr : set;
+  }
   bool IsLive(StateId id) const {
     const HolderSet* set = Find(id);
     return set != nullptr && set->live.load(std::memory_order_acquire) > 0;

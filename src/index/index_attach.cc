@@ -95,15 +95,16 @@ EntryId PrefixIndex::Attach(EntryId child) {
   return child;
 }
 
-// A fragment below the shared `parent` turns out to be the shared block of its own projection, which
-// nobody has so far: a live one would have been joined. Returns it, or 0 when that closes a cycle.
+// A fragment below the shared `parent` turns out to be the shared block of its own projection,
+// which nobody has so far: a live one would have been joined. Returns it, or 0 when that closes a
+// cycle.
 EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
   const Entry& c = entries_[child];
   const EntryId shared = FindOrAdd(c.context, kSharedScope, {c.projected, {}});
   Purge(shared);
   std::vector<EntryId> path;
-  const bool cycle = entries_[shared].first_child != 0 &&
-                     ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
+  const bool cycle =
+      entries_[shared].first_child != 0 && ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
   if (cycle) {
     RejectAll(child);
     ReleaseIfUnused(shared);
@@ -140,7 +141,8 @@ void PrefixIndex::MoveToUnproven(EntryId id) {
   }
 }
 
-// --- cycles ---------------------------------------------------------------------------------------
+// --- cycles
+// ---------------------------------------------------------------------------------------
 
 // Whether somebody's parent has this name.
 bool PrefixIndex::IsParentOfAny(EntryId id) const {

@@ -12,7 +12,8 @@ struct MixFacts {
   std::uint64_t context_low = 0, context_high = 0;
   std::uint64_t projected = 0;
   std::uint64_t digest_low = 0, digest_high = 0;  // of a whole digest as name
-  std::uint64_t parent_low = 0, parent_high = 0;  // projected name, mixed digest; or the salt's digest
+  std::uint64_t parent_low = 0,
+                parent_high = 0;  // projected name, mixed digest; or the salt's digest
   std::uint64_t fingerprint = 0;
   std::uint32_t length = 0;
   std::uint32_t copies = 0;

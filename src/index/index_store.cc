@@ -43,9 +43,9 @@ bool PrefixIndex::SaysTheSame(EntryId id, const Arrival& arrival, BlockClass blo
 // shared name is known, present or not.
 EntryId PrefixIndex::ParentOf(const Arrival& arrival, Scope scope) {
   if (arrival.parent == nullptr) return Root(arrival.context, arrival.salt);
-  return FindOrAdd(arrival.context, scope,
-                   scope == kSharedScope ? NameRef{arrival.parent->projected, {}}
-                                         : NameRef{*arrival.parent});
+  return FindOrAdd(
+      arrival.context, scope,
+      scope == kSharedScope ? NameRef{arrival.parent->projected, {}} : NameRef{*arrival.parent});
 }
 
 PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
@@ -80,8 +80,8 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
     ReleaseIfUnused(id);
     return {Outcome::kFragmentLimit, 0};
   }
-  const bool above_is_parent = resolved != 0 && scope == kSharedScope &&
-                               entries_[resolved].scope == kSharedScope;
+  const bool above_is_parent =
+      resolved != 0 && scope == kSharedScope && entries_[resolved].scope == kSharedScope;
   SetLink(id, above_is_parent ? resolved : ParentOf(arrival, scope),
           {arrival.fingerprint, arrival.length, arrival.check, arrival.extra_keys_on_wire},
           block_class);
@@ -128,8 +128,7 @@ std::pair<EntryId, HolderId> PrefixIndex::FindHeld(ContextId context, StreamId s
   return held;
 }
 
-bool PrefixIndex::RemoveCopy(ContextId context, StreamId stream, Tier tier,
-                             const BlockName& name) {
+bool PrefixIndex::RemoveCopy(ContextId context, StreamId stream, Tier tier, const BlockName& name) {
   const auto [id, holder] = FindHeld(context, stream, tier, name);
   if (id == 0) return false;
   const std::uint32_t copies = Copies(id, holder);

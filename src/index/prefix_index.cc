@@ -12,7 +12,9 @@ PrefixIndex::PrefixIndex()
       by_content_(retired_),
       by_projected_(retired_) {}
 
-PrefixIndex::~PrefixIndex() { retired_.FreeAll(); }
+PrefixIndex::~PrefixIndex() {
+  retired_.FreeAll();
+}
 
 std::size_t PrefixIndex::bytes() const {
   return entries_.bytes() + digest_names_.bytes() + digests_.bytes() + by_name_.bytes() +
@@ -29,8 +31,7 @@ EntryId PrefixIndex::FindName(ContextId context, Scope scope, NameRef name) cons
   return found;
 }
 
-EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name,
-                              EntryId assumed) const {
+EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name, EntryId assumed) const {
   EntryId found = 0;
   ForSpellings(context, scope, name, [&](EntryId id) {
     if (id != assumed && !IsLive(id)) return;
@@ -39,8 +40,7 @@ EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name,
   return found;
 }
 
-EntryId PrefixIndex::Resolve(ContextId context, Scope scope, NameRef name,
-                             EntryId assumed) const {
+EntryId PrefixIndex::Resolve(ContextId context, Scope scope, NameRef name, EntryId assumed) const {
   if (scope != kSharedScope && by_projected_.size() > 0) {
     if (const EntryId own = FindLive(context, scope, name, assumed)) return own;
   }
@@ -266,7 +266,8 @@ void PrefixIndex::PurgeAndRelease(EntryId id) {
   ReleaseIfUnused(id);
 }
 
-// --- full digests ---------------------------------------------------------------------------------
+// --- full digests
+// ---------------------------------------------------------------------------------
 
 void PrefixIndex::SetFullDigest(EntryId id, const Digest& digest) {
   Entry& e = entries_[id];

@@ -121,7 +121,8 @@ class PrefixIndex {
   std::size_t entries_in_memory() const { return entry_count_.load(std::memory_order_relaxed); }
   std::size_t bytes() const;
 
-  // --- readers, under an EpochGuard ---------------------------------------------------------------
+  // --- readers, under an EpochGuard
+  // ---------------------------------------------------------------
   const Entry& entry(EntryId id) const { return entries_[id]; }
   // Ids handed out so far are below this; those in use are in_use (owner thread only).
   EntryId end_entry_id() const { return entries_.end_id(); }
@@ -129,8 +130,8 @@ class PrefixIndex {
   EntryId FindRoot(ContextId context, const std::optional<SaltDigest>& salt) const;
   // The entry of exactly this name and spelling, live or not.
   EntryId FindName(ContextId context, Scope scope, NameRef name) const;
-  // Content-class blocks below `above`, with this fingerprint and length, are passed to `visit`:
-  // those whose parent's name names it.
+  // Content-class blocks below `above`, with this fingerprint and length, are passed to `visit`
+  // with their state, maybe more than once: those whose parent's name names it.
   template <typename Visit>
   void ForContent(EntryId above, std::uint64_t fingerprint, std::uint32_t length,
                   Visit&& visit) const {
@@ -212,17 +213,17 @@ class PrefixIndex {
   void SetLink(EntryId id, EntryId parent, const LinkFacts& facts, BlockClass block_class);
   void ClearLink(EntryId id);
   void SetClass(EntryId id, BlockClass block_class);
-  void Purge(EntryId id);           // nobody has it: what is left of it goes
-  void PurgeAndRelease(EntryId id); // and the entry, unless it is somebody's parent
+  void Purge(EntryId id);            // nobody has it: what is left of it goes
+  void PurgeAndRelease(EntryId id);  // and the entry, unless it is somebody's parent
   void RetireDigest(std::uint32_t digest);
 
   // Holders of an entry (index_holders.cc).
   Sum128 Mix(EntryId id, std::uint32_t copies) const;
   std::uint32_t Copies(EntryId id, HolderId holder) const;
   void AddHolder(EntryId id, HolderId holder, std::uint32_t copies);
-  void DropHolder(EntryId id, HolderId holder);   // a live one: sums and counts
-  void RejectHolder(EntryId id, HolderId holder); // the same, counted as rejected
-  void LeaveHolder(EntryId id, HolderId holder);  // membership only
+  void DropHolder(EntryId id, HolderId holder);    // a live one: sums and counts
+  void RejectHolder(EntryId id, HolderId holder);  // the same, counted as rejected
+  void LeaveHolder(EntryId id, HolderId holder);   // membership only
   void ForgetHolders(EntryId id, bool retired_only);
   void MoveState(EntryId id, StateId state);
   void AdjustSums(EntryId id, bool add);
@@ -271,21 +272,33 @@ class PrefixIndex {
   std::vector<ContextId> emptied_;
 };
 
+// A reader may stand on an entry that the writer takes out of its chain and links elsewhere. So it
+// looks at the link again after everything else of the entry: the same link means that the state
+// and the way on belong to it. Otherwise, and on an entry of another chain, it starts again.
 template <typename Visit>
 void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
                                   std::uint32_t length, Visit&& visit) const {
-  EntryId id = by_content_.Find(ContentHash(above.context, above.name.projected, fingerprint));
+  const std::uint64_t hash = ContentHash(above.context, above.name.projected, fingerprint);
+  EntryId id = by_content_.Find(hash);
   while (id != 0) {
     const Entry& e = entries_[id];
     const EntryId parent = e.parent.load(std::memory_order_acquire);
-    // Reading the parent again after the other two makes the link whole (Entry::parent).
-    if (parent != 0 && e.fingerprint.load(std::memory_order_acquire) == fingerprint &&
-        e.length.load(std::memory_order_acquire) == length &&
-        e.parent.load(std::memory_order_acquire) == parent &&
-        IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above)) {
-      visit(id);
+    const std::uint64_t found = e.fingerprint.load(std::memory_order_acquire);
+    const bool here =
+        parent != 0 &&
+        SegmentMap::SameSlot(ContentHash(e.context, entries_[parent].projected, found), hash);
+    const bool matches =
+        here && found == fingerprint && e.length.load(std::memory_order_acquire) == length &&
+        IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above);
+    const StateId state = e.state.load(std::memory_order_acquire);
+    const EntryId next = e.next_content.load(std::memory_order_acquire);
+    if (!here || e.parent.load(std::memory_order_acquire) != parent ||
+        e.fingerprint.load(std::memory_order_acquire) != found) {
+      id = by_content_.Find(hash);
+      continue;
     }
-    id = e.next_content.load(std::memory_order_acquire);
+    if (matches) visit(id, state);
+    id = next;
   }
 }
 

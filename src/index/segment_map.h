@@ -31,6 +31,9 @@ class SegmentMap {
   void Set(std::uint64_t hash, std::uint32_t id);
   void Erase(std::uint64_t hash);
 
+  // Whether two hashes share a slot, and so a chain.
+  static bool SameSlot(std::uint64_t a, std::uint64_t b) { return Tag(a) == Tag(b); }
+
   std::size_t bytes() const { return bytes_; }
   std::size_t size() const { return size_; }
 

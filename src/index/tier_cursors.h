@@ -43,11 +43,11 @@ class TierCursors {
   const RowView& rows_;
   const std::string& instance_id_;
   std::vector<StateId> last_states_;
-  std::vector<std::uint8_t> presence_;   // per row: bit t = present in tier t+1 for that rank
-  std::vector<std::uint32_t> touched_;   // rows whose presence is not zero
-  std::uint8_t everyone_ = 0;            // tiers present for every rank
+  std::vector<std::uint8_t> presence_;  // per row: bit t = present in tier t+1 for that rank
+  std::vector<std::uint32_t> touched_;  // rows whose presence is not zero
+  std::uint8_t everyone_ = 0;           // tiers present for every rank
   std::vector<std::uint8_t> phase_;
-  std::vector<std::uint64_t> bounds_;    // rows x 4
+  std::vector<std::uint64_t> bounds_;  // rows x 4
   std::vector<std::uint32_t> active_;
   std::uint64_t tokens_ = 0;
   bool started_ = false;

@@ -12,10 +12,14 @@ namespace {
 // live < catching_up < connecting < degraded
 int Badness(StreamState state) {
   switch (state) {
-    case StreamState::kLive: return 0;
-    case StreamState::kCatchingUp: return 1;
-    case StreamState::kConnecting: return 2;
-    case StreamState::kDegraded: return 3;
+    case StreamState::kLive:
+      return 0;
+    case StreamState::kCatchingUp:
+      return 1;
+    case StreamState::kConnecting:
+      return 2;
+    case StreamState::kDegraded:
+      return 3;
   }
   return 3;
 }
@@ -45,9 +49,8 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
     if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
   }
   if (options.min_tokens > 0) {
-    std::erase_if(answer.instances, [&](const InstanceHits& hits) {
-      return hits.best.disk < options.min_tokens;
-    });
+    std::erase_if(answer.instances,
+                  [&](const InstanceHits& hits) { return hits.best.disk < options.min_tokens; });
   }
   std::stable_sort(answer.instances.begin(), answer.instances.end(),
                    [](const InstanceHits& a, const InstanceHits& b) {
@@ -63,24 +66,28 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
   return answer;
 }
 
-// The entries of one position and the sets of those that somebody has.
+// The live entries of one position and their sets.
 struct Position {
   std::vector<EntryId> entries;
-  std::vector<StateId> states;
+  std::vector<StateId> states;  // sorted and distinct after Collect
   // The exact chain's name, when it matched: what hangs below it as a shared name follows.
   std::optional<std::uint64_t> exact_name;
 
-  void Collect(const PrefixIndex& index) {
-    states.clear();
-    for (EntryId id : entries) {
-      const StateId state = index.entry(id).state.load(std::memory_order_acquire);
-      if (index.holders().IsLive(state)) states.push_back(state);
+  // False: nobody has it.
+  bool Add(const PrefixIndex& index, EntryId id, StateId state) {
+    if (!index.holders().IsLive(state)) return false;
+    if (std::find(entries.begin(), entries.end(), id) == entries.end()) {
+      entries.push_back(id);
+      states.push_back(state);
     }
+    return true;
+  }
+  bool AddNamed(const PrefixIndex& index, EntryId id) {
+    return Add(index, id, index.entry(id).state.load(std::memory_order_acquire));
+  }
+  void Collect() {
     std::sort(states.begin(), states.end());
     states.erase(std::unique(states.begin(), states.end()), states.end());
-  }
-  void Add(EntryId id) {
-    if (std::find(entries.begin(), entries.end(), id) == entries.end()) entries.push_back(id);
   }
 };
 
@@ -100,7 +107,7 @@ class PromptWalk {
       Position next;
       FollowContent(here, i, next);
       if (has_fragments_) CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, next));
-      next.Collect(index_);
+      next.Collect();
       if (next.states.empty()) break;
       if (!cursors.Advance(next.states, blocks_.EndOf(i))) break;
       here = std::move(next);
@@ -112,9 +119,7 @@ class PromptWalk {
   void FollowContent(const Position& here, std::size_t i, Position& next) {
     const std::uint64_t fingerprint = blocks_.Fingerprint(i);
     const std::uint32_t length = blocks_.Length(i);
-    const auto add = [&](EntryId id) {
-      if (index_.IsLive(id)) next.Add(id);
-    };
+    const auto add = [&](EntryId id, StateId state) { next.Add(index_, id, state); };
     for (EntryId above : here.entries) index_.ForContent(above, fingerprint, length, add);
     if (here.exact_name) {
       index_.ForContentBelowName(context_, *here.exact_name, fingerprint, length, add);
@@ -134,18 +139,13 @@ class PromptWalk {
     CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
     const std::uint64_t name = Project(digest);
     bool matched = false;
+    // Fragments first: those that are joined meanwhile are found as the shared block.
     index_.ForProjected(context_, name, [&](EntryId id) {
-      const Entry& e = index_.entry(id);
-      if (IsFragment(e.block_class.load(std::memory_order_acquire)) && index_.IsLive(id)) {
-        next.Add(id);
-        matched = true;
-      }
+      const BlockClass c = index_.entry(id).block_class.load(std::memory_order_acquire);
+      if (IsFragment(c)) matched = next.AddNamed(index_, id) || matched;
     });
     const EntryId shared = index_.FindName(context_, kSharedScope, {name, {}});
-    if (shared != 0 && index_.IsLive(shared)) {
-      next.Add(shared);
-      matched = true;
-    }
+    if (shared != 0) matched = next.AddNamed(index_, shared) || matched;
     if (!matched) {
       chain_ = Chain::kEnded;
       return {};
@@ -196,20 +196,20 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
   std::uint64_t tokens = 0;
   for (std::uint64_t hash : query.hashes) {
     Position position;
-    const EntryId shared = index.FindName(id, kSharedScope, {hash, {}});
-    if (shared != 0) position.Add(shared);
-    index.ForProjected(id, hash, [&](EntryId own) { position.Add(own); });
-    std::erase_if(position.entries, [&](EntryId e) { return !index.IsLive(e); });
-    position.Collect(index);
-    if (position.states.empty()) break;
-    // The shared block's length, else the smallest that is known. A block known only by name has
-    // the context's block size, as far as anyone can tell.
+    // The smallest length that is known, or the shared block's. A block known only by name has the
+    // context's block size, as far as anyone can tell.
     std::uint32_t length = 0;
-    for (EntryId e : position.entries) {
-      const std::uint32_t known = index.entry(e).length.load(std::memory_order_acquire);
-      if (known != 0 && (length == 0 || known < length)) length = known;
-      if (known != 0 && e == shared) break;  // it is the first
-    }
+    const auto add = [&](EntryId entry) {
+      if (!position.AddNamed(index, entry)) return;
+      const std::uint32_t known = index.entry(entry).length.load(std::memory_order_acquire);
+      if (known == 0) return;
+      const bool shared = index.entry(entry).scope == kSharedScope;
+      length = length == 0 || shared ? known : std::min(length, known);
+    };
+    index.ForProjected(id, hash, add);  // first, as above
+    if (const EntryId shared = index.FindName(id, kSharedScope, {hash, {}})) add(shared);
+    position.Collect();
+    if (position.states.empty()) break;
     tokens += length != 0 ? length : query.context.block_size;
     if (!cursors.Advance(position.states, tokens)) break;
   }

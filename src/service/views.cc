@@ -1,4 +1,6 @@
 // What front ends list: services, contexts, readiness, status, metrics.
+#include <algorithm>
+
 #include "src/hex.h"
 #include "src/service/service_impl.h"
 
@@ -33,7 +35,14 @@ Result<std::vector<ServiceView>> ConductorService::Impl::ListServices() const {
   for (ServiceView& view : views) {
     if (auto status = streams_->GetStatus(view.stream)) {
       view.status = *status;
-      view.counters.insert(view.counters.end(), status->counters.begin(), status->counters.end());
+      // The state's own stands when both count the same: a name is a metric's series, there once.
+      const auto known = view.counters;
+      for (const auto& counter : status->counters) {
+        const bool twice = std::any_of(known.begin(), known.end(), [&](const auto& other) {
+          return other.first == counter.first;
+        });
+        if (!twice) view.counters.push_back(counter);
+      }
     }
   }
   return views;

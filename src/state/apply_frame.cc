@@ -43,8 +43,8 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const Stored& event) {
     return;
   }
   const Registration& registration = stream.registration;
-  const std::uint32_t row = index_.contexts().RowOf(context, stream.id, registration.instance_id,
-                                                    registration.dp_rank);
+  const std::uint32_t row =
+      index_.contexts().RowOf(context, stream.id, registration.instance_id, registration.dp_rank);
   const std::uint64_t stored_before = stream.blocks_stored;
   event.has_tokens ? StoreTokens(stream, context, row, event)
                    : StoreNames(stream, context, row, event);
@@ -111,8 +111,7 @@ PrefixIndex::StoreResult StateMachine::StoreBlock(StreamFacts& stream,
 void StateMachine::StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row,
                               const Stored& event) {
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
-    const auto result =
-        index_.StoreName(context, stream.id, row, event.tier, event.blocks[i].name);
+    const auto result = index_.StoreName(context, stream.id, row, event.tier, event.blocks[i].name);
     if (result.outcome != PrefixIndex::Outcome::kStored) {
       stream.fragments_rejected += event.blocks.size() - i;
       return;
@@ -133,9 +132,8 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const Removed& event) {
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const Cleared& event) {
   const bool all = event.all_tiers || stream.registration.type == PublisherType::kSglang;
-  index_.RetireHolders(stream.id, [all](const HolderKey& key) {
-    return all || key.tier == Tier::kDevice;
-  });
+  index_.RetireHolders(stream.id,
+                       [all](const HolderKey& key) { return all || key.tier == Tier::kDevice; });
   ++stream.clears;
   // Whatever was missed, nothing that rests on it is left.
   if (!index_.HoldsAnything(stream.id)) stream.lost.clear();

@@ -60,13 +60,14 @@ bool StateMachine::CleanupSlice(std::size_t budget) {
 }
 
 Sum128 StateMachine::Digest() const {
-  Sum128 digest = index_.HoldersDigest(
-      [this](StreamId id) { return streams_.at(id).IdentityMix(); });
+  Sum128 digest =
+      index_.HoldersDigest([this](StreamId id) { return streams_.at(id).IdentityMix(); });
   for (const auto& [id, stream] : streams_) digest += stream.FactsMix();
   return digest;
 }
 
-// --- registrations --------------------------------------------------------------------------------
+// --- registrations
+// --------------------------------------------------------------------------------
 
 Result<bool> StateMachine::CheckRegister(const Registration& registration) const {
   const auto conflict = [](const std::string& field, const std::string& message) {
@@ -82,9 +83,9 @@ Result<bool> StateMachine::CheckRegister(const Registration& registration) const
   }
   if (auto it = by_endpoint_.find(registration.endpoint); it != by_endpoint_.end()) {
     const Registration& other = streams_.at(it->second).registration;
-    return conflict("endpoint", "endpoint: '" + registration.endpoint +
-                                    "' belongs to instance '" + other.instance_id + "', tenant '" +
-                                    other.tenant_id + "', rank " + std::to_string(other.dp_rank));
+    return conflict("endpoint", "endpoint: '" + registration.endpoint + "' belongs to instance '" +
+                                    other.instance_id + "', tenant '" + other.tenant_id +
+                                    "', rank " + std::to_string(other.dp_rank));
   }
   const ContextId id = index_.contexts().Find(registration.Context());
   if (id != 0 && index_.contexts().context(id).Exists() &&
@@ -92,8 +93,8 @@ Result<bool> StateMachine::CheckRegister(const Registration& registration) const
     const HashProfile& have =
         index_.contexts().context(id).profile.load(std::memory_order_acquire)->profile;
     const HashProfile& want = registration.hash_profile;
-    const char* field = have.strategy != want.strategy        ? "strategy"
-                        : have.algorithm != want.algorithm    ? "algorithm"
+    const char* field = have.strategy != want.strategy                   ? "strategy"
+                        : have.algorithm != want.algorithm               ? "algorithm"
                         : have.python_hash_seed != want.python_hash_seed ? "python_hash_seed"
                                                                          : nullptr;
     if (field != nullptr) {
@@ -148,7 +149,8 @@ void StateMachine::ApplyFact(const Unregistered& fact) {
   streams_.erase(id);
 }
 
-// --- the life of a stream -------------------------------------------------------------------------
+// --- the life of a stream
+// -------------------------------------------------------------------------
 
 void StateMachine::RetireAll(StreamId stream) {
   index_.RetireHolders(stream, [](const HolderKey&) { return true; });

@@ -37,7 +37,8 @@ class StateMachine {
   StreamId next_stream_id() const { return next_stream_; }
 
   const PrefixIndex& index() const { return index_; }
-  // The digest of DESIGN section 4: holders' sums, registrations, stream facts. O(holders + streams).
+  // The digest of DESIGN section 4: holders' sums, registrations, stream facts. O(holders +
+  // streams).
   Sum128 Digest() const;
 
   // Physical cleanup and reclamation; changes neither answers nor digest. True: more is left.

@@ -112,7 +112,7 @@ const Refusal kRefusals[] = {
     {"LimitZero", R"({"limits": {"tokens_max": 0}})", "limits.tokens_max", "1..100000000"},
     {"LimitText", R"({"limits": {"tokens_max": "1"}})", "limits.tokens_max", "got text"},
     {"ReconnectOrder", R"({"limits": {"reconnect_ms_min": 9000}})", "limits.reconnect_ms_min",
-     "at most reconnect_ms_max (5000), got 9000"},
+     "at most reconnect_ms_max (1000), got 9000"},
     {"HeartbeatOrder", R"({"limits": {"heartbeat_interval_ms": 31000}})",
      "limits.heartbeat_interval_ms", "at most heartbeat_dead_ms"},
     {"PublishersArray", R"({"kvevent_instance": []})", "kvevent_instance", "expected an object"},

@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
-from conductor_e2e import poll_until
+from conductor_e2e import SLOWNESS, poll_until
 from e2e_publisher import Publisher
 from e2e_wire import A, B, S, chain
 
 # BL-11 wants a publisher that comes up found within 2 s; the rest is for a busy test machine.
-FOUND_S = 2.0 + 2.0
+FOUND_S = (2.0 + 2.0) * SLOWNESS
 
 
 @pytest.mark.parametrize("replay", [False, True])
@@ -93,8 +93,8 @@ def test_bl_11_an_endpoint_that_comes_and_goes(daemon):
         # Long enough for a back-off without a sensible ceiling to have grown.
         poll_until(lambda: daemon.counter("connect_retries_total") >= 6, "it tries again")
         assert daemon.service()["LastError"] != ""
+        p1.send(S([1], A), live=False)  # found by replay, as soon as there is a connection
         p1.start()
-        p1.send(S([1], A), live=False)  # found by replay, whenever the connection is made
         daemon.wait_matched(4, A, deadline_s=FOUND_S)
         daemon.wait_state("live")
         assert daemon.service()["LastError"] == ""
@@ -106,12 +106,11 @@ def test_bl_11_an_endpoint_that_comes_and_goes(daemon):
         assert daemon.service()["DisconnectedForMs"] is not None
         daemon.signal(signal.SIGSTOP)
         daemon.signal(signal.SIGCONT)
-        p1.start()
         p1.send(S([2], B), live=False)
+        p1.start()
         daemon.wait_matched(4, B, deadline_s=FOUND_S)
         assert daemon.matched(A) == 4, "the same life"
         daemon.wait_state("live")
-        assert daemon.service()["LastFrameAgeMs"] is None or daemon.matched(A) == 4
         p1.wait_subscribed().send(S([3], [7] * 4))
         daemon.wait_matched(4, [7] * 4)
         assert daemon.service()["LastFrameAgeMs"] is not None

@@ -81,7 +81,8 @@ def test_bl_02_a_publisher_that_never_answers_costs_one_bounded_timeout(daemon, 
 
 
 @pytest.mark.parametrize("mode", ["cut", "hole"])
-def test_bl_02_an_answer_that_is_not_whole_is_asked_again(daemon, publisher, mode):
+def test_bl_02_an_answer_that_is_not_whole_is_asked_again(new_daemon, publisher, mode):
+    daemon = new_daemon(limits={"replay_progress_ms": 1000})  # how long a cut answer is waited for
     p = publisher()
     daemon.register(p)
     daemon.wait_state("live")

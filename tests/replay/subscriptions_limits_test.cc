@@ -67,7 +67,7 @@ TEST_F(SubscriptionsLimitsTest, NothingIsOfferedAfterStop) {
   Open();
   ASSERT_TRUE(subscriptions_->Start(SeedOf(1, *p1)));
   ASSERT_TRUE(Subscribed(*p1));
-  for (std::uint64_t i = 0; i < 20'000; ++i) p1->Send(Batch(i));
+  for (std::uint64_t i = 0; i < 5'000; ++i) p1->Send(Batch(i));
   ASSERT_TRUE(Eventually([&] { return sink_.FrameCount(1) > 100; }));
   subscriptions_->Stop(1);
   const std::size_t frames = sink_.FrameCount(1);

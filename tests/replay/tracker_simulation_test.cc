@@ -237,7 +237,7 @@ class TrackerSimulationTest : public ::testing::Test {
   void ForSeeds(const Conditions& conditions, const Check& check) {
     const char* fixed = std::getenv("CONDUCTOR_SEED");
     const unsigned first = fixed != nullptr ? static_cast<unsigned>(std::atoi(fixed)) : 1;
-    const unsigned last = fixed != nullptr ? first : 400;
+    const unsigned last = fixed != nullptr ? first : 150;
     std::cout << "seeds " << first << ".." << last << "\n";
     for (unsigned seed = first; seed <= last; ++seed) {
       SCOPED_TRACE("CONDUCTOR_SEED=" + std::to_string(seed));

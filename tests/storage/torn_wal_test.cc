@@ -140,6 +140,16 @@ TEST_F(TornWalTest, CutThroughSyncedRecordsOpensAndCountsThem) {
   EXPECT_THAT(ToLine(log->GetRecoveryReport()), HasSubstr(" synced_records_missing=1"));
 }
 
+TEST_F(TornWalTest, ZeroedEndOfSyncedRecordsOpensAndCountsThem) {
+  SyncAll();
+  AppendSynced(kRecords + 1, kRecords + 9);
+  Cut(7);
+  Pad(std::string(4096, '\0'));
+  const auto log = Open();
+  ExpectRecords(*log, kRecords + 8);
+  EXPECT_EQ(log->GetRecoveryReport().synced_records_missing, 1u);
+}
+
 TEST_F(TornWalTest, DamageBeforeUnsyncedRecordsOpens) {
   Overwrite(std::filesystem::file_size(NewestWal()) / 2, "damage");
   const auto log = Open();

@@ -1,5 +1,5 @@
-// The real gRPC server over the scripted Service of tests/rpc, as a process of its own for the
-// Python tests. Prints its port, serves until its standard input ends, so it never outlives the
+// The real gRPC server over the scripted Service, as a process of its own for the tests that fork
+// and for Python. Prints its port, serves until its standard input ends, so it never outlives the
 // test that started it. With an argument: that port.
 #include <unistd.h>
 
