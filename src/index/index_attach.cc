@@ -141,8 +141,7 @@ void PrefixIndex::MoveToUnproven(EntryId id) {
   }
 }
 
-// --- cycles
-// ---------------------------------------------------------------------------------------
+// --- cycles --------------------------------------------------------------------------------------
 
 // Whether somebody's parent has this name.
 bool PrefixIndex::IsParentOfAny(EntryId id) const {

@@ -266,8 +266,7 @@ void PrefixIndex::PurgeAndRelease(EntryId id) {
   ReleaseIfUnused(id);
 }
 
-// --- full digests
-// ---------------------------------------------------------------------------------
+// --- full digests --------------------------------------------------------------------------------
 
 void PrefixIndex::SetFullDigest(EntryId id, const Digest& digest) {
   Entry& e = entries_[id];

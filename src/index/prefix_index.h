@@ -121,8 +121,7 @@ class PrefixIndex {
   std::size_t entries_in_memory() const { return entry_count_.load(std::memory_order_relaxed); }
   std::size_t bytes() const;
 
-  // --- readers, under an EpochGuard
-  // ---------------------------------------------------------------
+  // --- readers, under an EpochGuard --------------------------------------------------------------
   const Entry& entry(EntryId id) const { return entries_[id]; }
   // Ids handed out so far are below this; those in use are in_use (owner thread only).
   EntryId end_entry_id() const { return entries_.end_id(); }

@@ -66,8 +66,7 @@ Sum128 StateMachine::Digest() const {
   return digest;
 }
 
-// --- registrations
-// --------------------------------------------------------------------------------
+// --- registrations -------------------------------------------------------------------------------
 
 Result<bool> StateMachine::CheckRegister(const Registration& registration) const {
   const auto conflict = [](const std::string& field, const std::string& message) {
@@ -149,8 +148,7 @@ void StateMachine::ApplyFact(const Unregistered& fact) {
   streams_.erase(id);
 }
 
-// --- the life of a stream
-// -------------------------------------------------------------------------
+// --- the life of a stream ------------------------------------------------------------------------
 
 void StateMachine::RetireAll(StreamId stream) {
   index_.RetireHolders(stream, [](const HolderKey&) { return true; });

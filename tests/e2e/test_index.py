@@ -11,8 +11,10 @@ from e2e_wire import A, B, C, CLEAR, D, ERAS, FX9, R, S
 ORPHANS = 100_000
 LARGE_BLOCKS = 100_000
 PER_BATCH = 1_000
-# BL-30 wants a registration within 1 s beside a large unregister; the rest is for a busy machine.
-REGISTER_S = (1.0 + 1.0) * SLOWNESS
+# BL-30 wants a registration within 1 s beside a large unregister. The best attempt counts: the
+# machine may be busy with something else.
+REGISTER_S = 1.0 * SLOWNESS
+ATTEMPTS = 3
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -144,14 +146,19 @@ def test_bl_30_registering_beside_a_large_unregister(daemon, publisher):
     for first in range(0, LARGE_BLOCKS, PER_BATCH):
         tokens = [token for i in range(first, first + PER_BATCH) for token in (i, 1, 2, 3)]
         p1.send(S(list(range(first + 1, first + PER_BATCH + 1)), tokens))
-    daemon.wait_seq(LARGE_BLOCKS // PER_BATCH - 1)
-    assert daemon.service()["Blocks"]["device"] == LARGE_BLOCKS
-    unregister = threading.Thread(target=daemon.unregister)
-    unregister.start()
-    begin = time.monotonic()
-    daemon.register(p2, "i2", wait=False)
-    took = time.monotonic() - begin
-    unregister.join(DEADLINE_S)
+    for _ in range(ATTEMPTS):
+        daemon.wait_seq(LARGE_BLOCKS // PER_BATCH - 1)
+        assert daemon.service()["Blocks"]["device"] == LARGE_BLOCKS
+        unregister = threading.Thread(target=daemon.unregister)
+        unregister.start()
+        begin = time.monotonic()
+        daemon.register(p2, "i2", wait=False)
+        took = time.monotonic() - begin
+        unregister.join(DEADLINE_S)
+        if took < REGISTER_S:
+            break
+        daemon.unregister("i2")
+        daemon.register(p1, wait=False)
     assert took < REGISTER_S
     p2.wait_subscribed().send(S([1], A))
     daemon.wait_matched(4, A, "i2")

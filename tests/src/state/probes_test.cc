@@ -37,8 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Indexing, StateProbeTest,
                                            Indexing{"Unproven", HashCheck::kDiffers, false}),
                          [](const auto& info) { return std::string(info.param.label); });
 
-// --- the three probes
-// -----------------------------------------------------------------------------
+// --- the three probes ----------------------------------------------------------------------------
 
 TEST_P(StateProbeTest, OneDifferingBlockInTheMiddleOf256) {
   const StreamId p1 = world_.Register("p1");
@@ -76,8 +75,7 @@ TEST_P(StateProbeTest, TheFirstBlockEvictedAndStoredAgainBringsTheWholePrefixBac
   EXPECT_EQ(world_.Longest("p1", other), 512u);
 }
 
-// --- field cases
-// ----------------------------------------------------------------------------------
+// --- field cases ---------------------------------------------------------------------------------
 
 TEST_P(StateProbeTest, Bl28CopiesAreCounted) {
   const StreamId p1 = world_.Register("p1");
@@ -198,8 +196,7 @@ TEST_P(StateProbeTest, WhatComesAndGoesLeavesNothingBehind) {
   EXPECT_EQ(world_.state->index().entries_in_memory(), entries);
 }
 
-// --- the fragment bound
-// ---------------------------------------------------------------------------
+// --- the fragment bound --------------------------------------------------------------------------
 
 TEST(FragmentBoundTest, Bl32AMillionOrphansAreKeptAndNotOneMore) {
   constexpr std::uint64_t kChunk = 10'000;
