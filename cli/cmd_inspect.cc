@@ -10,6 +10,7 @@
 #include "cli/tokens.h"
 #include "cli/views.h"
 #include "src/service/conductor_service.h"
+#include "src/service/state_views.h"
 
 namespace conductor::cli {
 
@@ -90,16 +91,16 @@ Result<ExitCode> RunLog(Ctl& ctl, const LogFlags& flags) {
   return ExitCode::kOk;
 }
 
-Result<OfflineState> ReadState(const Ctl& ctl) {
+Result<std::unique_ptr<StateMachine>> StateOf(const Ctl& ctl) {
   CONDUCTOR_ASSIGN_OR_RETURN(const auto log, Ctl::OpenLog(ctl.data_dir));
-  return OfflineState::Read(*log);
+  return ReadState(*log);
 }
 
 Result<ExitCode> RunStreams(Ctl& ctl) {
   std::vector<ServiceView> services;
   if (ctl.offline()) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const OfflineState state, ReadState(ctl));
-    services = state.Services();
+    CONDUCTOR_ASSIGN_OR_RETURN(const auto state, StateOf(ctl));
+    services = ServicesOf(*state);
   } else {
     CONDUCTOR_ASSIGN_OR_RETURN(rpc::RpcClient * client, ctl.Client());
     CONDUCTOR_ASSIGN_OR_RETURN(services, client->ListServices());
@@ -111,8 +112,8 @@ Result<ExitCode> RunStreams(Ctl& ctl) {
 Result<ExitCode> RunContexts(Ctl& ctl) {
   std::vector<ContextView> contexts;
   if (ctl.offline()) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const OfflineState state, ReadState(ctl));
-    contexts = state.Contexts();
+    CONDUCTOR_ASSIGN_OR_RETURN(const auto state, StateOf(ctl));
+    contexts = ContextsOf(*state);
   } else {
     CONDUCTOR_ASSIGN_OR_RETURN(rpc::RpcClient * client, ctl.Client());
     CONDUCTOR_ASSIGN_OR_RETURN(contexts, client->GetGlobalView());
@@ -129,8 +130,8 @@ Result<ExitCode> RunBlock(Ctl& ctl, const std::string& text) {
   }
   std::vector<std::string> lines;
   if (ctl.offline()) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const OfflineState state, ReadState(ctl));
-    lines = state.Block(hashes[0]);
+    CONDUCTOR_ASSIGN_OR_RETURN(const auto state, StateOf(ctl));
+    lines = HoldersOfBlock(*state, hashes[0]);
   } else {
     CONDUCTOR_ASSIGN_OR_RETURN(rpc::RpcClient * client, ctl.Client());
     CONDUCTOR_ASSIGN_OR_RETURN(lines, client->InspectBlock(hashes[0]));

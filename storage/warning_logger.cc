@@ -32,6 +32,11 @@ std::optional<WalDrop> ParseDrop(std::string_view line) {
   return drop;
 }
 
+// Each checkpoint says at the level of warnings that files are kept while it is made.
+bool IsNormalCourse(std::string_view line) {
+  return line.find("] File Deletions ") != std::string_view::npos;
+}
+
 }  // namespace
 
 void WarningLogger::Logv(const char* format, va_list arguments) {
@@ -44,7 +49,7 @@ void WarningLogger::Logv(const char* format, va_list arguments) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (drops_.size() < kDropsMax) drops_.push_back(*std::move(drop));
   }
-  if (on_warning_) on_warning_(line);
+  if (on_warning_ && !IsNormalCourse(line)) on_warning_(line);
 }
 
 std::vector<WalDrop> WarningLogger::TakeDrops() {

@@ -31,8 +31,17 @@ inline constexpr std::uint32_t kContextsMax = 1u << 20;
 
 // What the world may know of a stream without asking the apply thread.
 struct StreamShared {
-  std::atomic<StreamState> state{StreamState::kConnecting};
+  std::atomic<StreamState> state{StreamState::kConnecting};  // as its reader says
+  // The state has lost ranges of it. The reader is ahead of the state: it may say `live` before
+  // the clear that ends the loss is applied.
+  std::atomic<bool> has_lost_ranges{false};
   std::atomic<const ContextKey*> context{nullptr};  // the registration's; null: no such stream
+
+  StreamState Trust() const {
+    const StreamState said = state.load(std::memory_order_acquire);
+    const bool lost = has_lost_ranges.load(std::memory_order_acquire);
+    return said == StreamState::kLive && lost ? StreamState::kDegraded : said;
+  }
 };
 
 struct Row {

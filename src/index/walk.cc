@@ -45,7 +45,7 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
     InstanceHits& hits = answer.instances.back();
     hits.ranks[row->dp_rank] = counts;
     Merge(hits.best, counts);
-    const StreamState state = row->shared->state.load(std::memory_order_acquire);
+    const StreamState state = row->shared->Trust();
     if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
   }
   if (options.min_tokens > 0) {

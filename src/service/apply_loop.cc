@@ -8,6 +8,7 @@
 namespace conductor {
 namespace {
 
+constexpr std::size_t kCommandsPerRecordMax = 256;
 constexpr std::size_t kCleanupEntriesPerSlice = 2'048;
 constexpr std::chrono::milliseconds kIdleWait{500};
 constexpr std::int64_t kRecoverWaitMsMin = 100;
@@ -28,9 +29,14 @@ void ConductorService::Impl::ApplyLoop() {
   while (true) {
     ApplyQueue::Work work = queue_.Take(cleanup_left ? std::chrono::milliseconds(0) : kIdleWait);
     if (work.stopping && work.Empty()) break;
-    if (writer_.failed() && !RecoverLog(nullptr)) {
-      RefuseCommands("the service is stopping");
-      break;
+    if (writer_.failed()) {
+      const Recovered recovered = RecoverLog(/*after_write=*/false);
+      if (recovered == Recovered::kStopping) {
+        for (Command& command : work.commands) Refuse(command, "the service is stopping");
+        break;
+      }
+      // What was read from before the log lost records has a hole before it; it is asked for again.
+      if (recovered == Recovered::kRebuilt) work.frames.clear();
     }
     if (!work.commands.empty()) RunCommands(std::move(work.commands));
     if (!work.frames.empty() && !CommitFrames(std::move(work.frames))) break;
@@ -69,7 +75,8 @@ bool ConductorService::Impl::Rebuild() {
   }
   if (first <= last) {
     if (first != 1) {
-      Fatal("log: first record is " + std::to_string(first) + ", expected 1: the log's beginning "
+      Fatal("log: first record is " + std::to_string(first) +
+            ", expected 1: the log's beginning "
             "is missing; restore the data directory from a checkpoint");
       return false;
     }
@@ -86,11 +93,10 @@ bool ConductorService::Impl::Rebuild() {
     }
   }
   writer_.StartAt(last);
-  Log(LogLevel::kInfo,
-      "event=rebuilt records=" + std::to_string(last) +
-          " blocks=" + std::to_string(state().index().blocks()) +
-          " registrations=" + std::to_string(state().streams().size()) +
-          " ms=" + std::to_string(clock_.MonotonicMs() - begin_ms));
+  Log(LogLevel::kInfo, "event=rebuilt records=" + std::to_string(last) +
+                           " blocks=" + std::to_string(state().index().blocks()) +
+                           " registrations=" + std::to_string(state().streams().size()) +
+                           " ms=" + std::to_string(clock_.MonotonicMs() - begin_ms));
   phase_.store(Phase::kServing);
   return true;
 }
@@ -101,11 +107,14 @@ void ConductorService::Impl::Apply(const Record& record, Seq seq) {
   applied_.store(seq, std::memory_order_release);
 }
 
+// Every stream that is not read yet.
 void ConductorService::Impl::StartStreams() {
   std::vector<StreamSeed> seeds;
   {
     MutexLock lock(catalogue_mutex_);
-    for (const auto& [id, facts] : state().streams()) seeds.push_back(facts.Seed());
+    for (const auto& [id, facts] : state().streams()) {
+      if (!streams_->GetStatus(id)) seeds.push_back(facts.Seed());
+    }
   }
   for (const StreamSeed& seed : seeds) {
     if (auto status = streams_->Start(seed); !status) {
@@ -115,37 +124,44 @@ void ConductorService::Impl::StartStreams() {
   }
 }
 
+// The streams run ahead of a log that lost records: they begin again where the log ends.
+void ConductorService::Impl::StopStreams() {
+  std::vector<StreamId> ids;
+  {
+    MutexLock lock(catalogue_mutex_);
+    for (const auto& [id, facts] : state().streams()) ids.push_back(id);
+  }
+  for (const StreamId id : ids) streams_->Stop(id);
+  queue_.DiscardFrames();
+}
+
 // New static registrations are registered; ones that vanished from the file, or changed, are
 // unregistered first.
 void ConductorService::Impl::ReconcileStatic() {
-  std::vector<Command> commands;
-  std::map<ServiceKey, const Registration*> wanted;
-  for (const Registration& r : static_registrations_) wanted[r.Key()] = &r;
+  std::vector<Command> vanished, wanted;
+  std::map<ServiceKey, const Registration*> keys;
+  for (const Registration& r : static_registrations_) keys[r.Key()] = &r;
   for (const auto& [id, facts] : state().streams()) {
     const Registration& have = facts.registration;
-    auto it = wanted.find(have.Key());
-    const bool same = it != wanted.end() && it->second->FirstDifference(have).empty();
-    if (have.origin == RegistrationOrigin::kStatic ? !same : (it != wanted.end() && !same)) {
-      commands.emplace_back(UnregisterCommand{have.Key(), {}});
+    auto it = keys.find(have.Key());
+    const bool same = it != keys.end() && it->second->FirstDifference(have).empty();
+    if (have.origin == RegistrationOrigin::kStatic ? !same : (it != keys.end() && !same)) {
+      vanished.emplace_back(UnregisterCommand{have.Key(), {}});
     }
   }
+  RunCommands(std::move(vanished));
+  std::vector<std::future<Result<RegisterOutcome>>> outcomes;
   for (const Registration& r : static_registrations_) {
-    commands.emplace_back(RegisterCommand{r, {}});
+    RegisterCommand command{r, {}};
+    outcomes.push_back(command.done.get_future());
+    wanted.emplace_back(std::move(command));
   }
-  for (Command& command : commands) {
-    std::vector<Command> one;
-    one.push_back(std::move(command));
-    if (auto* reg = std::get_if<RegisterCommand>(&one[0])) {
-      auto done = reg->done.get_future();
-      const std::string name = Name(reg->registration.Key());
-      RunCommands(std::move(one));
-      if (auto outcome = done.get(); !outcome) {
-        Log(LogLevel::kError,
-            "event=static_registration_refused " + name + " error=\"" + outcome.error().message +
-                "\"");
-      }
-    } else {
-      RunCommands(std::move(one));
+  RunCommands(std::move(wanted));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (auto outcome = outcomes[i].get(); !outcome) {
+      Log(LogLevel::kError, "event=static_registration_refused " +
+                                Name(static_registrations_[i].Key()) + " error=\"" +
+                                outcome.error().message + "\"");
     }
   }
 }
@@ -169,46 +185,45 @@ bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> fra
       Apply(record, *seq);
       return true;
     }
-    bool present = false;
-    if (!RecoverLog(&present)) return false;
-    if (present) {
-      Apply(record, writer_.appended());
-      return true;
+    switch (RecoverLog(/*after_write=*/true)) {
+      case Recovered::kStopping:
+        return false;
+      case Recovered::kRebuilt:
+        return true;
+      case Recovered::kPresent:
+        Apply(record, writer_.appended());
+        return true;
+      case Recovered::kRetry:
+        break;
     }
   }
 }
 
-bool ConductorService::Impl::RecoverLog(bool* record_present) {
+ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_write) {
   Log(LogLevel::kError, "event=log_failed error=\"" + writer_.error() +
                             "\" action=\"ingestion and registrations wait\"");
   std::int64_t wait_ms = kRecoverWaitMsMin;
   while (!queue_.stopping()) {
     RefuseCommands("the log cannot be written: " + writer_.error());
-    switch (writer_.Recover()) {
-      case LogWriter::Recovery::kGoOn:
-        Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));
-        return true;
-      case LogWriter::Recovery::kRecordPresent:
-        Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));
-        // Only the write that has just failed can be there; without one it must be read back.
-        if (record_present != nullptr) {
-          *record_present = true;
-          return true;
-        }
-        [[fallthrough]];
-      case LogWriter::Recovery::kRebuild:
-        Log(LogLevel::kError, "event=log_lost_records action=\"state is rebuilt from the log\"");
-        streams_->StopAll();
-        if (!Rebuild()) return false;
-        StartStreams();
-        return true;
-      case LogWriter::Recovery::kFailed:
-        break;
+    const LogWriter::Recovery recovery = writer_.Recover();
+    if (recovery == LogWriter::Recovery::kGoOn || recovery == LogWriter::Recovery::kRecordPresent) {
+      Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));
+    }
+    if (recovery == LogWriter::Recovery::kGoOn) return Recovered::kRetry;
+    // Only the write that has just failed can be there; without one it must be read back.
+    if (recovery == LogWriter::Recovery::kRecordPresent && after_write) return Recovered::kPresent;
+    if (recovery != LogWriter::Recovery::kFailed) {
+      Log(LogLevel::kError, "event=log_lost_records action=\"state is rebuilt from the log\"");
+      StopStreams();
+      if (!Rebuild()) return Recovered::kStopping;
+      caught_up_.store(false, std::memory_order_release);
+      StartStreams();
+      return Recovered::kRebuilt;
     }
     queue_.WaitForStop(std::chrono::milliseconds(wait_ms));
     wait_ms = std::min(wait_ms * 2, kRecoverWaitMsMax);
   }
-  return false;
+  return Recovered::kStopping;
 }
 
 // --- registrations ------------------------------------------------------------------------------
@@ -218,15 +233,16 @@ struct ConductorService::Impl::Batch {
   Record record;
   std::vector<RegisterCommand> registers;
   std::vector<UnregisterCommand> unregisters;
-  std::vector<StreamSeed> stopped;  // started again when the record cannot be written
   std::set<std::string> names;
   std::map<ContextKey, HashProfile> profiles;
 };
 
+void ConductorService::Impl::Refuse(Command& command, const std::string& why) {
+  std::visit([&](auto& c) { c.done.set_value(NotReady(why)); }, command);
+}
+
 void ConductorService::Impl::RefuseCommands(const std::string& why) {
-  for (Command& command : queue_.TakeCommands()) {
-    std::visit([&](auto& c) { c.done.set_value(NotReady(why)); }, command);
-  }
+  for (Command& command : queue_.TakeCommands()) Refuse(command, why);
 }
 
 void ConductorService::Impl::RunCommands(std::vector<Command> commands) {
@@ -242,7 +258,8 @@ void ConductorService::Impl::AddToBatch(Batch& batch, RegisterCommand command) {
   const std::string key = "key " + Name(registration.Key());
   const std::string endpoint = "endpoint " + registration.endpoint;
   auto profile = batch.profiles.find(registration.Context());
-  if (batch.names.count(key) != 0 || batch.names.count(endpoint) != 0 ||
+  if (batch.record.facts.size() >= kCommandsPerRecordMax || batch.names.count(key) != 0 ||
+      batch.names.count(endpoint) != 0 ||
       (profile != batch.profiles.end() && profile->second != registration.hash_profile)) {
     FlushBatch(batch);
   }
@@ -272,7 +289,9 @@ void ConductorService::Impl::AddToBatch(Batch& batch, RegisterCommand command) {
 
 void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command) {
   const std::string key = "key " + Name(command.key);
-  if (batch.names.count(key) != 0) FlushBatch(batch);
+  if (batch.record.facts.size() >= kCommandsPerRecordMax || batch.names.count(key) != 0) {
+    FlushBatch(batch);
+  }
   const StreamFacts* facts = state().FindStream(command.key);
   if (facts == nullptr) {
     command.done.set_value(tl::unexpected(
@@ -283,7 +302,6 @@ void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command)
     return;
   }
   streams_->Stop(facts->id);
-  batch.stopped.push_back(facts->Seed());
   batch.names.insert(key);
   batch.names.insert("endpoint " + facts->registration.endpoint);
   batch.record.facts.emplace_back(Unregistered{command.key});
@@ -295,16 +313,11 @@ void ConductorService::Impl::FlushBatch(Batch& batch) {
   auto seq = writer_.Write(batch.record, 0, /*synced=*/true);
   if (!seq) {
     const std::string why = "the log cannot be written: " + seq.error().message;
-    bool present = false;
-    const bool recovered = RecoverLog(&present);
-    if (!present) {
+    const Recovered recovered = RecoverLog(/*after_write=*/true);
+    if (recovered != Recovered::kPresent) {
       for (auto& command : batch.registers) command.done.set_value(NotReady(why));
       for (auto& command : batch.unregisters) command.done.set_value(NotReady(why));
-      for (const StreamSeed& seed : batch.stopped) {
-        if (recovered && state().FindStream(seed.stream) != nullptr) {
-          static_cast<void>(streams_->Start(seed));
-        }
-      }
+      if (recovered == Recovered::kRetry) StartStreams();  // those that were to be unregistered
       batch = Batch{};
       return;
     }
@@ -336,9 +349,8 @@ void ConductorService::Impl::FinishRegister(RegisterCommand& command) {
     return;
   }
   Log(LogLevel::kInfo, "event=registered " + Name(registration.Key()) +
-                           " type=" + std::string(ToString(registration.type)) +
-                           " endpoint=" + registration.endpoint +
-                           " model=" + registration.model_name);
+                           " type=" + std::string(ToString(registration.type)) + " endpoint=" +
+                           registration.endpoint + " model=" + registration.model_name);
   command.done.set_value(RegisterOutcome{registration.instance_id, false});
 }
 

@@ -57,6 +57,12 @@ std::vector<Command> ApplyQueue::TakeCommands() {
   return commands;
 }
 
+void ApplyQueue::DiscardFrames() {
+  MutexLock lock(mutex_);
+  frames_.clear();
+  bytes_ = 0;
+}
+
 void ApplyQueue::WaitForStop(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;

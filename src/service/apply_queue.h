@@ -49,6 +49,7 @@ class ApplyQueue {
   // Waits for work, a wake-up or the timeout.
   Work Take(std::chrono::milliseconds timeout);
   std::vector<Command> TakeCommands();
+  void DiscardFrames();
   // Waits for the timeout, or until stopping.
   void WaitForStop(std::chrono::milliseconds timeout);
   void Wake();

@@ -72,9 +72,8 @@ Status ConductorService::Impl::CheckServing() const {
     case Phase::kRebuilding:
       break;
   }
-  return NotReady("the index is being rebuilt from the log: " +
-                  std::to_string(applied_.load()) + " of " +
-                  std::to_string(rebuild_total_.load()) + " records");
+  return NotReady("the index is being rebuilt from the log: " + std::to_string(applied_.load()) +
+                  " of " + std::to_string(rebuild_total_.load()) + " records");
 }
 
 Result<RegisterOutcome> ConductorService::Impl::Register(const RegistrationRequest& request) {
@@ -104,20 +103,24 @@ Result<std::string> ConductorService::Impl::Unregister(const ServiceKey& key) {
 
 // --- the public face ----------------------------------------------------------------------------
 
-ConductorService::ConductorService(ServiceOptions options, EventLog& log,
-                                   SnapshotStore& snapshots, const Clock& clock)
+ConductorService::ConductorService(ServiceOptions options, EventLog& log, SnapshotStore& snapshots,
+                                   const Clock& clock)
     : impl_(std::make_unique<Impl>(std::move(options), log, snapshots, clock)) {}
 ConductorService::~ConductorService() = default;
 
 void ConductorService::Start(StreamSource& streams, std::vector<Registration> statics) {
   impl_->Start(streams, std::move(statics));
 }
-void ConductorService::Stop() { impl_->Stop(); }
+void ConductorService::Stop() {
+  impl_->Stop();
+}
 void ConductorService::SetPorts(std::uint16_t http_port, std::uint16_t rpc_port) {
   impl_->http_port_.store(http_port);
   impl_->rpc_port_.store(rpc_port);
 }
-std::string ConductorService::FatalError() const { return impl_->FatalError(); }
+std::string ConductorService::FatalError() const {
+  return impl_->FatalError();
+}
 void ConductorService::OnFatal(std::function<void()> callback) {
   impl_->OnFatal(std::move(callback));
 }
@@ -139,8 +142,12 @@ Result<std::vector<ServiceView>> ConductorService::ListServices() const {
 Result<std::vector<ContextView>> ConductorService::GetGlobalView() const {
   return impl_->GetGlobalView();
 }
-Readiness ConductorService::GetReadiness() const { return impl_->GetReadiness(); }
-Result<StatusView> ConductorService::GetStatus() const { return impl_->GetStatus(); }
+Readiness ConductorService::GetReadiness() const {
+  return impl_->GetReadiness();
+}
+Result<StatusView> ConductorService::GetStatus() const {
+  return impl_->GetStatus();
+}
 std::vector<MetricSample> ConductorService::CollectMetrics() const {
   return impl_->CollectMetrics();
 }
@@ -166,7 +173,9 @@ Result<std::vector<std::string>> ConductorService::InspectLog(Seq from,
 Result<std::vector<std::string>> ConductorService::InspectBlock(std::uint64_t hash) const {
   return impl_->InspectBlock(hash);
 }
-const Limits& ConductorService::limits() const { return impl_->options_.limits; }
+const Limits& ConductorService::limits() const {
+  return impl_->options_.limits;
+}
 bool ConductorService::Offer(StreamId stream, std::vector<Fact>& facts, std::size_t bytes) {
   return impl_->queue_.Offer(stream, facts, bytes);
 }

@@ -48,8 +48,8 @@ void ExplainMiss(const PrefixIndex& index, const ContextKey& asked, std::uint64_
                     ": this model has " + std::to_string(nearest.block_size);
       return;
     }
-    answer.hint = "unknown context (" + Describe(asked) + "); the nearest known one is " +
-                  Describe(nearest);
+    answer.hint =
+        "unknown context (" + Describe(asked) + "); the nearest known one is " + Describe(nearest);
     return;
   }
   if (tokens < asked.block_size) {

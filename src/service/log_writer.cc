@@ -8,6 +8,8 @@ void LogWriter::StartAt(Seq seq) {
   synced_.store(seq);
   kept_.clear();
   kept_bytes_ = 0;
+  error_.clear();
+  failed_.store(false, std::memory_order_release);
 }
 
 std::string LogWriter::error() const {

@@ -4,6 +4,7 @@
 #include "src/index/walk.h"
 #include "src/service/hints.h"
 #include "src/service/service_impl.h"
+#include "src/service/state_views.h"
 
 namespace conductor {
 namespace {
@@ -73,8 +74,7 @@ Result<QueryAnswer> ConductorService::Impl::QueryByHash(const HashQuery& query) 
   EpochGuard guard;
   const PrefixIndex& index = state().index();
   const Seq seq = applied_.load(std::memory_order_acquire);
-  QueryAnswer answer =
-      MatchHashes(index, {Normalised(query.context), query.hashes, query.options});
+  QueryAnswer answer = MatchHashes(index, {Normalised(query.context), query.hashes, query.options});
   answer.log_seq = seq;
   queries_.fetch_add(1, std::memory_order_relaxed);
   if (query.options.detail && !Matched(answer)) {
@@ -107,39 +107,8 @@ void ConductorService::Impl::OnStreamState(StreamId stream, StreamState new_stat
 
 Result<std::vector<std::string>> ConductorService::Impl::InspectBlock(std::uint64_t hash) const {
   CONDUCTOR_RETURN_IF_ERROR(CheckServing());
-  std::vector<std::string> lines;
   MutexLock lock(catalogue_mutex_);
-  EpochGuard guard;
-  const PrefixIndex& index = state().index();
-  for (ContextId id = 1; id < index.contexts().end_id(); ++id) {
-    const Context& context = index.contexts().context(id);
-    std::vector<EntryId> entries;
-    if (EntryId shared = index.FindName(id, kSharedScope, BlockName{hash, {}})) {
-      entries.push_back(shared);
-    }
-    index.ForProjected(id, hash, [&](EntryId own) { entries.push_back(own); });
-    for (EntryId entry : entries) {
-      const HolderSet* set = index.holders().Find(index.entry(entry).state.load());
-      for (std::uint32_t i = 0; set != nullptr && i < set->size; ++i) {
-        const Holder& holder = index.holders().holder(set->holders[i]);
-        const StreamFacts* facts = state().FindStream(holder.key.stream);
-        if (holder.retired.load() || facts == nullptr) continue;
-        const BlockClass block_class = index.entry(entry).block_class.load();
-        lines.push_back(
-            "tenant=" + context.key.tenant_id + " model=" + context.key.model_name +
-            " lora=" + context.key.lora_name +
-            " block_size=" + std::to_string(context.key.block_size) +
-            " instance=" + facts->registration.instance_id +
-            " dp_rank=" + std::to_string(facts->registration.dp_rank) +
-            " tier=" + std::string(ToString(holder.key.tier)) + " class=" +
-            (block_class == BlockClass::kShared ? "shared"
-             : IsContent(block_class)           ? "own_name"
-                                                : "name_only") +
-            " tokens=" + std::to_string(index.entry(entry).length.load()));
-      }
-    }
-  }
-  return lines;
+  return HoldersOfBlock(state(), hash);
 }
 
 }  // namespace conductor

@@ -37,14 +37,16 @@ class ConductorService::Impl {
   void OnStreamState(StreamId stream, StreamState state);
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const;
 
-  // --- views.cc -----------------------------------------------------------------------------------
+  // --- views.cc
+  // -----------------------------------------------------------------------------------
   Result<std::vector<ServiceView>> ListServices() const;
   Result<std::vector<ContextView>> GetGlobalView() const;
   Readiness GetReadiness() const;
   Result<StatusView> GetStatus() const;
   std::vector<MetricSample> CollectMetrics() const;
 
-  // --- commands (conductor_service.cc) --------------------------------------------------------------
+  // --- commands (conductor_service.cc)
+  // --------------------------------------------------------------
   Result<RegisterOutcome> Register(const RegistrationRequest& request);
   Result<std::string> Unregister(const ServiceKey& key);
 
@@ -62,7 +64,8 @@ class ConductorService::Impl {
  private:
   enum class Phase : int { kIdle, kRebuilding, kServing, kDraining, kFatal };
 
-  // --- apply_loop.cc ------------------------------------------------------------------------------
+  // --- apply_loop.cc
+  // ------------------------------------------------------------------------------
   void ApplyLoop();
   bool Rebuild();
   void ReconcileStatic();
@@ -76,8 +79,16 @@ class ConductorService::Impl {
   void AddToBatch(Batch& batch, UnregisterCommand command);
   void FinishRegister(RegisterCommand& command);
   void Apply(const Record& record, Seq seq);
-  // Blocks until the log takes writes again; false: stopping.
-  bool RecoverLog(bool* record_present);
+  enum class Recovered {
+    kStopping,  // the service stops before the log takes writes again
+    kRetry,     // the log is as it was; the failed record is not in it
+    kPresent,   // the same, but the record whose write failed is in it: it only has to be applied
+    kRebuilt,   // the log had lost records: the state is what it holds, the streams began again
+  };
+  // Blocks until the log takes writes again. `after_write`: a write has just failed.
+  Recovered RecoverLog(bool after_write);
+  void StopStreams();
+  static void Refuse(Command& command, const std::string& why);
   void RefuseCommands(const std::string& why);
   void Fatal(const std::string& message);
   void SyncLoop();

@@ -3,6 +3,7 @@
 
 #include "src/hex.h"
 #include "src/service/service_impl.h"
+#include "src/service/state_views.h"
 
 namespace conductor {
 namespace {
@@ -16,25 +17,14 @@ Result<std::vector<ServiceView>> ConductorService::Impl::ListServices() const {
   std::vector<ServiceView> views;
   {
     MutexLock lock(catalogue_mutex_);
-    views.reserve(state().streams().size());
-    for (const auto& [id, facts] : state().streams()) {
-      ServiceView& view = views.emplace_back();
-      view.registration = facts.registration;
-      view.stream = id;
-      view.epoch = facts.epoch;
-      view.last_seq = facts.cursor;
-      view.history_from = facts.history_from;
-      view.lost_ranges = facts.lost;
-      view.hash_check = std::string(facts.HashCheckWord());
-      view.counters = facts.Counters();
-      for (Tier tier : kTiers) {
-        view.blocks_by_tier[static_cast<int>(tier) - 1] = state().index().BlocksOf(id, tier);
-      }
-    }
+    views = ServicesOf(state());
   }
   for (ServiceView& view : views) {
     if (auto status = streams_->GetStatus(view.stream)) {
       view.status = *status;
+      if (status->state == StreamState::kLive && !view.lost_ranges.empty()) {
+        view.status.state = StreamState::kDegraded;  // as StreamShared::Trust
+      }
       // The state's own stands when both count the same: a name is a metric's series, there once.
       const auto known = view.counters;
       for (const auto& counter : status->counters) {
@@ -50,22 +40,8 @@ Result<std::vector<ServiceView>> ConductorService::Impl::ListServices() const {
 
 Result<std::vector<ContextView>> ConductorService::Impl::GetGlobalView() const {
   CONDUCTOR_RETURN_IF_ERROR(CheckServing());
-  std::vector<ContextView> views;
   MutexLock lock(catalogue_mutex_);
-  EpochGuard guard;
-  const ContextTable& contexts = state().index().contexts();
-  for (ContextId id = 1; id < contexts.end_id(); ++id) {
-    const Context& context = contexts.context(id);
-    if (!context.Exists()) continue;
-    ContextView& view = views.emplace_back();
-    view.key = context.key;
-    view.hash_profile = context.profile.load(std::memory_order_acquire)->profile;
-    view.prefix_count = context.blocks.load(std::memory_order_acquire);
-    for (const Row* row : *context.rows.load(std::memory_order_acquire)) {
-      if (row != nullptr) view.instances[row->instance_id].insert(row->dp_rank);
-    }
-  }
-  return views;
+  return ContextsOf(state());
 }
 
 Readiness ConductorService::Impl::GetReadiness() const {
@@ -205,8 +181,7 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
       auto with_tier = labels;
       with_tier.emplace_back("tier", ToString(tier));
       samples.push_back({"stream_blocks", "Blocks held", false, with_tier,
-                         static_cast<double>(
-                             view.blocks_by_tier[static_cast<int>(tier) - 1])});
+                         static_cast<double>(view.blocks_by_tier[static_cast<int>(tier) - 1])});
     }
   }
   return samples;

@@ -137,6 +137,7 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const Cleared& event) {
   ++stream.clears;
   // Whatever was missed, nothing that rests on it is left.
   if (!index_.HoldsAnything(stream.id)) stream.lost.clear();
+  ShowLostRanges(stream);
 }
 
 // Pool events reach the log only from the release on that decodes store streams.

@@ -154,11 +154,18 @@ void StateMachine::RetireAll(StreamId stream) {
   index_.RetireHolders(stream, [](const HolderKey&) { return true; });
 }
 
+void StateMachine::ShowLostRanges(const StreamFacts& stream) {
+  if (StreamShared* shared = index_.contexts().FindStream(stream.id)) {
+    shared->has_lost_ranges.store(!stream.lost.empty(), std::memory_order_release);
+  }
+}
+
 void StateMachine::ApplyFact(const NewEpoch& fact) {
   StreamFacts* stream = Mutable(fact.stream);
   if (stream == nullptr) return;
   RetireAll(fact.stream);
   stream->StartLife(fact.unverified_blocks);
+  ShowLostRanges(*stream);
   ++stream->epoch;
   ++stream->epoch_changes;
 }
@@ -175,6 +182,7 @@ void StateMachine::ApplyFact(const Lost& fact) {
   StreamFacts* stream = Mutable(fact.stream);
   if (stream == nullptr || fact.to < fact.from) return;
   stream->AddLost(fact.from, fact.to);
+  ShowLostRanges(*stream);
   stream->cursor = fact.to;
 }
 
@@ -187,6 +195,7 @@ void StateMachine::ApplyFact(const Dropped& fact) {
   // What comes next is fetched from the start: as if nothing had been seen.
   const bool verified = stream->verified_ever, differs = stream->differs_ever;
   stream->StartLife(stream->unverified_blocks);
+  ShowLostRanges(*stream);
   stream->verified_ever = verified;
   stream->differs_ever = differs;
 }

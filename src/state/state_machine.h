@@ -75,6 +75,8 @@ class StateMachine {
   PrefixIndex::StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   void RetireAll(StreamId stream);
+  // After every change of the lost ranges.
+  void ShowLostRanges(const StreamFacts& stream);
   void CloseContexts();
 
   PrefixIndex index_;

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -124,6 +126,22 @@ TEST_F(ReadTest, CheckpointCanBeOpenedAsADataDirectory) {
   const auto last = copy->Append(GoldenRecordsV1(), Durability::kSynced);
   ASSERT_TRUE(last) << last.error().message;
   EXPECT_EQ(log->LastSeq(), GoldenRecordsV1().size());
+}
+
+TEST_F(ReadTest, ACheckpointIsNoReasonForWarnings) {
+  std::vector<std::string> warnings;
+  std::mutex mutex;
+  RocksDbEventLogOptions options;
+  options.data_dir = dir_.data_dir();
+  options.on_warning = [&](std::string_view line) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    warnings.emplace_back(line);
+  };
+  const auto log = RocksDbEventLog::Open(options);
+  ASSERT_TRUE(log) << log.error().message;
+  ASSERT_TRUE((*log)->CreateCheckpoint());
+  const std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_THAT(warnings, testing::IsEmpty());
 }
 
 TEST_F(ReadTest, CheckpointsAreListedInOrder) {
