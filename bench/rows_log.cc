@@ -39,7 +39,7 @@ Status OfferAll(const Settings& settings, std::size_t event_blocks, std::size_t 
     const std::uint64_t last = source.Name(blocks / kPromptBlocks - 1, kPromptBlocks - 1).projected;
     const Stopwatch watch;
     for (Frame& frame : frames) CONDUCTOR_RETURN_IF_ERROR(rig->Offer(1, std::move(frame)));
-    CONDUCTOR_RETURN_IF_ERROR(rig->WaitForBlock(last));
+    CONDUCTOR_RETURN_IF_ERROR(rig->WaitForBlock(last, Poll::kPause));
     row.repeats.push_back(Per(watch.ElapsedNs(), blocks));
     CONDUCTOR_ASSIGN_OR_RETURN(row.checksum, CheckPrompts(source, *rig, blocks));
   }

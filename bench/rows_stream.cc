@@ -76,7 +76,7 @@ Status RunShape(const Settings& settings, const MessageShape& shape, Row row, Re
     const Stopwatch watch;
     for (std::string& payload : payloads) rig.publisher->Publish(std::move(payload));
     for (std::uint64_t name : messages.last_names) {
-      CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(name));
+      CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(name, Poll::kPause));
     }
     row.repeats.push_back(Per(watch.ElapsedNs(), messages.blocks()));
     CONDUCTOR_ASSIGN_OR_RETURN(row.checksum, CheckStream(source, 0, messages, *rig.service));
@@ -115,7 +115,7 @@ Status RunFreshness(const Settings& settings, Report& report) {
       std::string payload = messages.payloads[i];
       const Stopwatch watch;
       rig.publisher->Publish(std::move(payload));
-      CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(names[i]));
+      CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(names[i], Poll::kSpin));
       samples.push_back(watch.ElapsedNs());
     }
     row.repeats.push_back(Quantile(samples, 0.5));

@@ -12,6 +12,7 @@
 namespace conductor::bench {
 namespace {
 
+constexpr std::chrono::microseconds kPause{200};
 constexpr std::size_t kFrameBytes = 8u << 10;  // what the queue accounts for a prefill's frame
 
 // Streams that are always live and never say anything.
@@ -54,14 +55,18 @@ ScratchDirectory::~ScratchDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Status WaitUntil(const std::string& what, const std::function<bool()>& condition) {
+Status WaitUntil(const std::string& what, Poll poll, const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return MakeError(ErrorCode::kDeadlineExceeded,
                        what + ": not within " + std::to_string(kPatience.count()) + " s");
     }
-    std::this_thread::yield();
+    if (poll == Poll::kSpin) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
   }
   return {};
 }
@@ -87,7 +92,7 @@ Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_di
   }
   const Stopwatch watch;
   rig->service_->Start(*source, {});
-  CONDUCTOR_RETURN_IF_ERROR(WaitUntil("the service is ready", [&] {
+  CONDUCTOR_RETURN_IF_ERROR(WaitUntil("the service is ready", Poll::kPause, [&] {
     return rig->service_->GetReadiness().ready || !rig->service_->FatalError().empty();
   }));
   rig->start_ns_ = watch.ElapsedNs();
@@ -116,7 +121,7 @@ Status ServiceRig::Offer(StreamId stream, Frame frame) {
   std::vector<Fact> facts;
   facts.emplace_back(std::move(frame));
   if (service_->Offer(stream, facts, kFrameBytes)) return {};
-  return WaitUntil("the queue takes a frame",
+  return WaitUntil("the queue takes a frame", Poll::kPause,
                    [&] { return service_->Offer(stream, facts, kFrameBytes); });
 }
 
@@ -128,8 +133,8 @@ bool ServiceRig::Has(std::uint64_t name) const {
   return answer && !answer->instances.empty() && answer->instances[0].best.disk > 0;
 }
 
-Status ServiceRig::WaitForBlock(std::uint64_t name) {
-  return WaitUntil("a block is visible", [&] { return Has(name); });
+Status ServiceRig::WaitForBlock(std::uint64_t name, Poll poll) {
+  return WaitUntil("a block is visible", poll, [&] { return Has(name); });
 }
 
 Result<std::uint64_t> ServiceRig::MatchedBlocks(const std::vector<std::int32_t>& tokens) const {

@@ -41,9 +41,12 @@ class SteadyClock final : public Clock {
   std::int64_t UnixMs() const override;
 };
 
-// kDeadlineExceeded, naming `what`, when it does not come true. Gives its time slice away between
-// two looks.
-Status WaitUntil(const std::string& what, const std::function<bool()>& condition);
+// How a waiting thread looks again: at once (to see the very moment), or after a pause that leaves
+// the processor to the service (when the whole takes many pauses).
+enum class Poll { kSpin, kPause };
+
+// kDeadlineExceeded, naming `what`, when it does not come true.
+Status WaitUntil(const std::string& what, Poll poll, const std::function<bool()>& condition);
 
 class ServiceRig {
  public:
@@ -62,7 +65,7 @@ class ServiceRig {
   Status Offer(StreamId stream, Frame frame);
   // Whether somebody has the block: O(1), lock-free.
   bool Has(std::uint64_t name) const;
-  Status WaitForBlock(std::uint64_t name);
+  Status WaitForBlock(std::uint64_t name, Poll poll);
   // Blocks of the whole prompt that `instance` has, by content.
   Result<std::uint64_t> MatchedBlocks(const std::vector<std::int32_t>& tokens) const;
 
