@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,12 @@ std::string ProcessorName() {
 }
 
 }  // namespace
+
+double ProcessorWatch::Now() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
 
 void Checksum::Add(std::uint64_t value) {
   value_ = MixBits(value_ ^ value) + 1;

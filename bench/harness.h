@@ -27,6 +27,17 @@ class Stopwatch {
   Clock::time_point begin_ = Clock::now();
 };
 
+// Processor time of all threads of the process: what a busy machine does not change. A system call;
+// not for work of less than some microseconds.
+class ProcessorWatch {
+ public:
+  double ElapsedNs() const { return Now() - begin_; }
+
+ private:
+  static double Now();
+  double begin_ = Now();
+};
+
 // The same numbers in the same order give the same value, on every machine.
 class Checksum {
  public:
@@ -61,7 +72,8 @@ struct Row {
   Measure measure = Measure::kNanoseconds;
   // Of one unit, one value per repeat. Latencies: the median of each repeat.
   std::vector<double> repeats = {};
-  std::vector<double> p99 = {};  // latencies only, one value per repeat
+  std::vector<double> p99 = {};        // latencies only, one value per repeat
+  std::vector<double> processor = {};  // processor time, one value per repeat; empty: not measured
   std::uint64_t checksum = 0;
 };
 

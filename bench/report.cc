@@ -87,17 +87,18 @@ void Report::Fail(const std::string& what) {
 void Report::PrintGroup(const Group& group) const {
   printf("\n%s    CAL %.1f ns, XXH3 %.2f ns\n", group.name.c_str(), group.calibration.cal_ns,
          group.calibration.xxh3_ns);
-  printf("%-*s %7s %10s %10s %10s %11s %9s  %s\n", kWorkColumns, "work", "of one", "best", "median",
-         "p99", "rate", "x CAL", "checksum");
+  printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, "work", "of one", "best", "median",
+         "p99", "cpu", "rate", "x CAL", "checksum");
   for (const Row& row : group.rows) {
     const bool time = row.measure == Measure::kNanoseconds;
     const double median = Median(row);
-    printf("%-*s %7s %10s %10s %10s %11s %9s  %s\n", kWorkColumns, row.work.c_str(),
+    printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, row.work.c_str(),
            row.unit.c_str(), Spell(Best(row), row.measure).c_str(),
            Spell(median, row.measure).c_str(),
            row.p99.empty() ? "" : Spell(Quantile(row.p99, 0.5), row.measure).c_str(),
+           row.processor.empty() ? "" : Spell(Quantile(row.processor, 0), row.measure).c_str(),
            time ? SpellRate(1e9 / median).c_str() : "",
-           time ? SpellRatio(median / group.calibration.cal_ns).c_str() : "",
+           time ? SpellRatio(Best(row) / group.calibration.cal_ns).c_str() : "",
            Hex(row.checksum).c_str());
   }
   fflush(stdout);
@@ -149,10 +150,11 @@ std::string Report::ToJson() const {
       json["best"] = Best(row);
       json["median"] = Median(row);
       if (!row.p99.empty()) json["p99"] = Quantile(row.p99, 0.5);
+      if (!row.processor.empty()) json["processor_best"] = Quantile(row.processor, 0);
       json["repeats"] = row.repeats;
       if (row.measure == Measure::kNanoseconds) {
-        json["x_cal"] = Median(row) / group.calibration.cal_ns;
-        json["x_xxh3"] = Median(row) / group.calibration.xxh3_ns;
+        json["x_cal"] = Best(row) / group.calibration.cal_ns;
+        json["x_xxh3"] = Best(row) / group.calibration.xxh3_ns;
       }
       json["checksum"] = Hex(row.checksum);
       rows.push_back(std::move(json));

@@ -37,10 +37,12 @@ Status OfferAll(const Settings& settings, std::size_t event_blocks, std::size_t 
     CONDUCTOR_RETURN_IF_ERROR(rig->Register(0, "tcp://10.0.0.1:10000"));
     std::vector<Frame> frames = PrepareFrames(source, blocks, event_blocks);
     const std::uint64_t last = source.Name(blocks / kPromptBlocks - 1, kPromptBlocks - 1).projected;
+    const ProcessorWatch processor;
     const Stopwatch watch;
     for (Frame& frame : frames) CONDUCTOR_RETURN_IF_ERROR(rig->Offer(1, std::move(frame)));
     CONDUCTOR_RETURN_IF_ERROR(rig->WaitForBlock(last, Poll::kPause));
     row.repeats.push_back(Per(watch.ElapsedNs(), blocks));
+    row.processor.push_back(Per(processor.ElapsedNs(), blocks));
     CONDUCTOR_ASSIGN_OR_RETURN(row.checksum, CheckPrompts(source, *rig, blocks));
   }
   return {};

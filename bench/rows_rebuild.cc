@@ -67,27 +67,34 @@ Result<WrittenLog> WriteLog(const Settings& settings, std::size_t event_blocks,
   return written;
 }
 
-Status RebuildOnce(const WrittenLog& written, double& digest_ns, double& start_ns) {
+struct Rebuilt {
+  double digest_ns = 0, digest_processor_ns = 0, start_ns = 0;
+};
+
+Result<Rebuilt> RebuildOnce(const WrittenLog& written) {
+  Rebuilt rebuilt;
   {
     storage::RocksDbEventLogOptions options;
     options.data_dir = written.scratch->data_dir();
     CONDUCTOR_ASSIGN_OR_RETURN(const auto log, storage::RocksDbEventLog::Open(std::move(options)));
+    const ProcessorWatch processor;
     const Stopwatch watch;
     CONDUCTOR_ASSIGN_OR_RETURN(const std::string digest,
                                DigestOfLog(*log, log->LastSeq(), [](Seq) {}));
-    digest_ns = watch.ElapsedNs();
+    rebuilt.digest_ns = watch.ElapsedNs();
+    rebuilt.digest_processor_ns = processor.ElapsedNs();
     if (digest != written.digest) {
       return Wrong("digest of the log " + digest + ", expected " + written.digest);
     }
   }
   CONDUCTOR_ASSIGN_OR_RETURN(
       const auto rig, ServiceRig::Start(written.scratch->data_dir(), ServiceRig::Streams::kNone));
-  start_ns = rig->start_ns();
+  rebuilt.start_ns = rig->start_ns();
   CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, rig->service().GetStatus());
   if (view.digest != written.digest) {
     return Wrong("rebuilt digest " + view.digest + ", expected " + written.digest);
   }
-  return {};
+  return rebuilt;
 }
 
 Status RebuildRows(const Settings& settings, std::size_t event_blocks, std::size_t blocks,
@@ -98,11 +105,12 @@ Status RebuildRows(const Settings& settings, std::size_t event_blocks, std::size
   Row digest_event{.work = "DigestOfLog, " + what + ", by event", .unit = "event"};
   Row start{.work = "service start to ready, " + what, .unit = "block"};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
-    double digest_ns = 0, start_ns = 0;
-    CONDUCTOR_RETURN_IF_ERROR(RebuildOnce(written, digest_ns, start_ns));
-    digest.repeats.push_back(Per(digest_ns, written.operations));
-    digest_event.repeats.push_back(Per(digest_ns, written.events));
-    start.repeats.push_back(Per(start_ns, written.operations));
+    CONDUCTOR_ASSIGN_OR_RETURN(const Rebuilt rebuilt, RebuildOnce(written));
+    digest.repeats.push_back(Per(rebuilt.digest_ns, written.operations));
+    digest.processor.push_back(Per(rebuilt.digest_processor_ns, written.operations));
+    digest_event.repeats.push_back(Per(rebuilt.digest_ns, written.events));
+    digest_event.processor.push_back(Per(rebuilt.digest_processor_ns, written.events));
+    start.repeats.push_back(Per(rebuilt.start_ns, written.operations));
   }
   for (Row* row : {&digest, &digest_event, &start}) {
     row->checksum = written.sum.value();

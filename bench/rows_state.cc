@@ -12,8 +12,13 @@ namespace {
 
 constexpr std::size_t kEventsPerPrompt = kPromptBlocks / kEventBlocks;
 
+struct Spent {
+  double wall_ns = 0, processor_ns = 0;
+};
+
 struct StateRun {
-  double grow_ns = 0, pause_ns = 0, store_ns = 0, remove_ns = 0;
+  Spent grow, store, remove;
+  double pause_ns = 0;
   std::size_t grown = 0, stored = 0, removed = 0;
   std::uint64_t checksum = 0;
 };
@@ -38,16 +43,17 @@ std::vector<Record> PreparePrompt(StateRig& rig, const PromptSource& source, std
   return records;
 }
 
-double TimeOf(StateRig& rig, const std::vector<Record>& records, double* pause_ns = nullptr) {
-  double total = 0;
+void ApplyTimed(StateRig& rig, const std::vector<Record>& records, Spent& spent,
+                double* pause_ns = nullptr) {
+  const ProcessorWatch processor;
   for (const Record& record : records) {
     const Stopwatch watch;
     rig.Apply(record);
     const double ns = watch.ElapsedNs();
     if (pause_ns != nullptr) *pause_ns = std::max(*pause_ns, ns);
-    total += ns;
+    spent.wall_ns += ns;
   }
-  return total;
+  spent.processor_ns += processor.ElapsedNs();
 }
 
 Result<StateRun> RunOnce(const Settings& settings) {
@@ -57,19 +63,19 @@ Result<StateRun> RunOnce(const Settings& settings) {
   StateRun run;
   StateRig rig(1);
   for (std::size_t p = 0; p < prompts; ++p) {
-    run.grow_ns += TimeOf(rig, PreparePrompt(rig, source, p, false), &run.pause_ns);
+    ApplyTimed(rig, PreparePrompt(rig, source, p, false), run.grow, &run.pause_ns);
     run.grown += kPromptBlocks;
   }
   // A full cache: what comes in pushes the oldest out.
   for (std::size_t p = 0; p < churned; ++p) {
-    run.store_ns += TimeOf(rig, PreparePrompt(rig, source, prompts + p, false));
-    run.remove_ns += TimeOf(rig, PreparePrompt(rig, source, p, true));
+    ApplyTimed(rig, PreparePrompt(rig, source, prompts + p, false), run.store);
+    ApplyTimed(rig, PreparePrompt(rig, source, p, true), run.remove);
     run.stored += kPromptBlocks;
     run.removed += kPromptBlocks;
   }
   const Stopwatch watch;
   const Sum128 digest = rig.state().Digest();
-  run.store_ns += watch.ElapsedNs();
+  run.store.wall_ns += watch.ElapsedNs();
 
   if (rig.index().blocks() != prompts * kPromptBlocks) {
     return Wrong(std::to_string(rig.index().blocks()) + " blocks, expected " +
@@ -88,6 +94,11 @@ Result<StateRun> RunOnce(const Settings& settings) {
   return run;
 }
 
+void AddSpent(const Spent& spent, std::size_t count, Row& row) {
+  row.repeats.push_back(Per(spent.wall_ns, count));
+  row.processor.push_back(Per(spent.processor_ns, count));
+}
+
 }  // namespace
 
 Status RunState(const Settings& settings, Report& report) {
@@ -97,10 +108,10 @@ Status RunState(const Settings& settings, Report& report) {
   Row remove{.work = "removed at the index size, LRU order", .unit = "block"};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     CONDUCTOR_ASSIGN_OR_RETURN(const StateRun run, RunOnce(settings));
-    grow.repeats.push_back(Per(run.grow_ns, run.grown));
+    AddSpent(run.grow, run.grown, grow);
     pause.repeats.push_back(run.pause_ns);
-    store.repeats.push_back(Per(run.store_ns, run.stored));
-    remove.repeats.push_back(Per(run.remove_ns, run.removed));
+    AddSpent(run.store, run.stored, store);
+    AddSpent(run.remove, run.removed, remove);
     for (Row* row : {&grow, &pause, &store, &remove}) {
       if (repeat > 0 && row->checksum != run.checksum) return Wrong("two runs, two digests");
       row->checksum = run.checksum;

@@ -73,12 +73,14 @@ Status RunShape(const Settings& settings, const MessageShape& shape, Row row, Re
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     CONDUCTOR_ASSIGN_OR_RETURN(const StreamRig rig, StartRig(settings));
     std::vector<std::string> payloads = messages.payloads;
+    const ProcessorWatch processor;
     const Stopwatch watch;
     for (std::string& payload : payloads) rig.publisher->Publish(std::move(payload));
     for (std::uint64_t name : messages.last_names) {
       CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(name, Poll::kPause));
     }
     row.repeats.push_back(Per(watch.ElapsedNs(), messages.blocks()));
+    row.processor.push_back(Per(processor.ElapsedNs(), messages.blocks()));
     CONDUCTOR_ASSIGN_OR_RETURN(row.checksum, CheckStream(source, 0, messages, *rig.service));
   }
   report.Add(std::move(row));
