@@ -1,0 +1,121 @@
+// The harness of all rows: time, percentiles, checksums, calibration, the report.
+//
+// A row names its work and carries a checksum of what the work produced. Times of different
+// machines are compared by their ratio to CAL and XXH3, which are measured anew before every group
+// in the same run. Single-threaded: only the main thread touches a Report.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/result.h"
+
+namespace conductor::bench {
+
+class Stopwatch {
+ public:
+  double ElapsedNs() const {
+    return std::chrono::duration<double, std::nano>(Clock::now() - begin_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+};
+
+// Processor time of all threads of the process: what a busy machine does not change. A system call;
+// not for work of less than some microseconds.
+class ProcessorWatch {
+ public:
+  double ElapsedNs() const { return Now() - begin_; }
+
+ private:
+  static double Now();
+  double begin_ = Now();
+};
+
+// The same numbers in the same order give the same value, on every machine.
+class Checksum {
+ public:
+  void Add(std::uint64_t value);
+  void Add(std::string_view text);
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+// Of one of `count`.
+inline double Per(double total, std::size_t count) {
+  return total / static_cast<double>(count);
+}
+
+// `quantile` in [0, 1], by nearest rank. `values` is not empty.
+double Quantile(std::vector<double> values, double quantile);
+
+// What this machine does right now.
+struct Calibration {
+  double cal_ns = 0;   // one SHA-256 CBOR step of a vLLM chain (block of 16 tokens)
+  double xxh3_ns = 0;  // one fingerprint of a block of 16 tokens: XXH3-64 of 64 bytes
+};
+Calibration Calibrate();
+
+enum class Measure { kNanoseconds, kBytes };
+
+struct Row {
+  std::string work = {};  // unique in its group
+  std::string unit = {};  // what is counted: "block", "query", "event"
+  Measure measure = Measure::kNanoseconds;
+  // Of one unit, one value per repeat. Latencies: the median of each repeat.
+  std::vector<double> repeats = {};
+  std::vector<double> p99 = {};        // latencies only, one value per repeat
+  std::vector<double> processor = {};  // processor time, one value per repeat; empty: not measured
+  std::uint64_t checksum = 0;
+};
+
+class Report {
+ public:
+  // `machine` is printed once, before the first group. `human`: print tables as they come.
+  Report(std::string machine, bool human);
+
+  void BeginGroup(const std::string& name);
+  void Add(Row row);
+  void EndGroup();
+  // The work was done wrongly: no time counts.
+  void Fail(const std::string& what);
+
+  // Every row against its known checksum, in both directions.
+  void CompareWithGolden();
+  std::string ToJson() const;
+  // The lines of bench/golden.h.
+  std::string ToGolden() const;
+  bool failed() const { return !failures_.empty(); }
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  struct Group {
+    std::string name;
+    Calibration calibration;
+    std::vector<Row> rows;
+  };
+  void PrintGroup(const Group& group) const;
+
+  const std::string machine_;
+  const bool human_;
+  std::vector<Group> groups_;
+  std::vector<std::string> failures_;
+};
+
+// The error of a work that went wrong: kInternal.
+tl::unexpected<Error> Wrong(std::string what);
+
+// Processor, cores, load, compiler, commit: in one line.
+std::string MachineLine();
+// Bytes of this process in memory, after the allocator gave back what it can.
+std::uint64_t ResidentBytes();
+
+}  // namespace conductor::bench

@@ -1,0 +1,171 @@
+// The report: human tables, JSON, and the comparison with the known checksums.
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench/golden.h"
+#include "bench/harness.h"
+#include "src/check.h"
+
+namespace conductor::bench {
+namespace {
+
+constexpr int kWorkColumns = 44;
+
+double Best(const Row& row) {
+  return Quantile(row.repeats, 0);
+}
+double Median(const Row& row) {
+  return Quantile(row.repeats, 0.5);
+}
+
+std::string Hex(std::uint64_t value) {
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, value);
+  return text;
+}
+
+// Three figures and a unit that fits.
+std::string Spell(double value, Measure measure) {
+  static const char* const kTimes[] = {"ns", "us", "ms", "s"};
+  char text[32];
+  if (measure == Measure::kBytes) {
+    snprintf(text, sizeof text, "%.1f B", value);
+    return text;
+  }
+  std::size_t unit = 0;
+  while (value >= 1'000 && unit < 3) {
+    value /= 1'000;
+    ++unit;
+  }
+  snprintf(text, sizeof text, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, kTimes[unit]);
+  return text;
+}
+
+std::string SpellRate(double per_second) {
+  char text[32];
+  if (per_second >= 1e6) {
+    snprintf(text, sizeof text, "%.2f M/s", per_second / 1e6);
+  } else if (per_second >= 1e3) {
+    snprintf(text, sizeof text, "%.1f k/s", per_second / 1e3);
+  } else {
+    snprintf(text, sizeof text, "%.1f /s", per_second);
+  }
+  return text;
+}
+
+std::string SpellRatio(double ratio) {
+  char text[32];
+  snprintf(text, sizeof text, "%.*f", ratio < 10 ? 2 : 0, ratio);
+  return text;
+}
+
+}  // namespace
+
+Report::Report(std::string machine, bool human) : machine_(std::move(machine)), human_(human) {
+  if (human_) printf("machine: %s\n", machine_.c_str());
+}
+
+void Report::BeginGroup(const std::string& name) {
+  groups_.push_back({name, Calibrate(), {}});
+}
+
+void Report::Add(Row row) {
+  CHECK(!groups_.empty() && !row.repeats.empty());
+  groups_.back().rows.push_back(std::move(row));
+}
+
+void Report::EndGroup() {
+  if (human_) PrintGroup(groups_.back());
+}
+
+void Report::Fail(const std::string& what) {
+  failures_.push_back(what);
+}
+
+void Report::PrintGroup(const Group& group) const {
+  printf("\n%s    CAL %.1f ns, XXH3 %.2f ns\n", group.name.c_str(), group.calibration.cal_ns,
+         group.calibration.xxh3_ns);
+  printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, "work", "of one", "best", "median",
+         "p99", "cpu", "rate", "x CAL", "checksum");
+  for (const Row& row : group.rows) {
+    const bool time = row.measure == Measure::kNanoseconds;
+    const double median = Median(row);
+    printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, row.work.c_str(),
+           row.unit.c_str(), Spell(Best(row), row.measure).c_str(),
+           Spell(median, row.measure).c_str(),
+           row.p99.empty() ? "" : Spell(Quantile(row.p99, 0.5), row.measure).c_str(),
+           row.processor.empty() ? "" : Spell(Quantile(row.processor, 0), row.measure).c_str(),
+           time ? SpellRate(1e9 / median).c_str() : "",
+           time ? SpellRatio(Best(row) / group.calibration.cal_ns).c_str() : "",
+           Hex(row.checksum).c_str());
+  }
+  fflush(stdout);
+}
+
+void Report::CompareWithGolden() {
+  std::set<std::string> seen;
+  for (const Group& group : groups_) {
+    std::set<std::string> known;
+    for (const Golden& golden : kGoldenQuick) {
+      if (golden.group == group.name) known.insert(std::string(golden.work));
+    }
+    for (const Row& row : group.rows) {
+      const std::string name = group.name + ": " + row.work;
+      if (known.erase(row.work) == 0) {
+        Fail(name + ": checksum " + Hex(row.checksum) + ", none in bench/golden.h");
+        continue;
+      }
+      for (const Golden& golden : kGoldenQuick) {
+        if (golden.group != group.name || golden.work != row.work) continue;
+        if (golden.checksum == row.checksum) continue;
+        Fail(name + ": checksum " + Hex(row.checksum) + ", expected " + Hex(golden.checksum));
+      }
+    }
+    for (const std::string& work : known) Fail(group.name + ": " + work + ": row did not run");
+  }
+}
+
+std::string Report::ToGolden() const {
+  std::string lines;
+  for (const Group& group : groups_) {
+    for (const Row& row : group.rows) {
+      lines += "    {\"" + group.name + "\", \"" + row.work + "\", 0x" + Hex(row.checksum) + "},\n";
+    }
+  }
+  return lines;
+}
+
+std::string Report::ToJson() const {
+  nlohmann::ordered_json document;
+  document["machine"] = machine_;
+  for (const Group& group : groups_) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const Row& row : group.rows) {
+      nlohmann::ordered_json json;
+      json["work"] = row.work;
+      json["of_one"] = row.unit;
+      json["measure"] = row.measure == Measure::kBytes ? "bytes" : "ns";
+      json["best"] = Best(row);
+      json["median"] = Median(row);
+      if (!row.p99.empty()) json["p99"] = Quantile(row.p99, 0.5);
+      if (!row.processor.empty()) json["processor_best"] = Quantile(row.processor, 0);
+      json["repeats"] = row.repeats;
+      if (row.measure == Measure::kNanoseconds) {
+        json["x_cal"] = Best(row) / group.calibration.cal_ns;
+        json["x_xxh3"] = Best(row) / group.calibration.xxh3_ns;
+      }
+      json["checksum"] = Hex(row.checksum);
+      rows.push_back(std::move(json));
+    }
+    document["groups"].push_back({{"group", group.name},
+                                  {"cal_ns", group.calibration.cal_ns},
+                                  {"xxh3_ns", group.calibration.xxh3_ns},
+                                  {"rows", std::move(rows)}});
+  }
+  document["failures"] = failures_;
+  return document.dump(2);
+}
+
+}  // namespace conductor::bench
