@@ -13,12 +13,13 @@
 
 #include "cli/json_fields.h"
 #include "tests/cli/temp_dir.h"
+#include "tests/slowness.h"
 
 namespace conductor::cli {
 
-inline constexpr std::chrono::seconds kDeadline{30};
+inline constexpr std::chrono::seconds kDeadline{30 * kSlowness};
 // What the contract allows a daemon between SIGTERM and its end.
-inline constexpr std::chrono::seconds kStopDeadline{5};
+inline constexpr std::chrono::seconds kStopDeadline{5 * kSlowness};
 
 // Asks again and again until `condition` holds; false: not before the deadline.
 bool WaitUntil(const std::function<bool()>& condition, std::chrono::milliseconds deadline);

@@ -16,11 +16,13 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/slowness.h"
+
 namespace conductor::http {
 
 class RawClient {
  public:
-  static constexpr std::chrono::seconds kPatience{20};
+  static constexpr std::chrono::seconds kPatience{20 * kSlowness};
 
   // `receive_buffer_bytes` 0: the system's.
   explicit RawClient(std::uint16_t port, int receive_buffer_bytes = 0)

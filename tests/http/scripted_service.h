@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/service.h"
+#include "tests/slowness.h"
 
 namespace conductor::http {
 
@@ -47,7 +48,8 @@ class ScriptedService final : public Service {
   // Waits until `count` registrations stand at the gate.
   bool AwaitAtGate(int count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return at_gate_ >= count; });
+    return changed_.wait_for(lock, std::chrono::seconds(10 * kSlowness),
+                             [&] { return at_gate_ >= count; });
   }
 
   SeenQuery seen_query() const { return Copy(seen_query_); }

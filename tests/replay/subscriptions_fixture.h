@@ -15,10 +15,11 @@
 #include "tests/replay/fake_publisher.h"
 #include "tests/replay/payloads.h"
 #include "tests/replay/recording_sink.h"
+#include "tests/slowness.h"
 
 namespace conductor::replay_test {
 
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kPatience{20 * kSlowness};
 
 class SubscriptionsFixture : public ::testing::Test {
  protected:

@@ -8,6 +8,7 @@
 #include "rpc/admin_handlers.h"
 #include "rpc/rpc_server.h"
 #include "tests/rpc/scripted_service.h"
+#include "tests/slowness.h"
 
 namespace conductor::rpc {
 namespace {
@@ -18,7 +19,7 @@ class ClientTest : public ::testing::Test {
     auto server = RpcServer::Start(service_, {});
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
-    client_ = Connect(3'000);
+    client_ = Connect(3'000 * kSlowness);
   }
   void TearDown() override { service_.Release(); }
 
@@ -253,7 +254,7 @@ TEST_F(ClientTest, ACallEndsAtItsDeadlineAndTheClientGoesOn) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kDeadlineExceeded);
   EXPECT_GE(took, std::chrono::milliseconds(150));
-  EXPECT_LT(took, std::chrono::milliseconds(1'500));
+  EXPECT_LT(took, std::chrono::milliseconds(1'500 * kSlowness));
   EXPECT_TRUE(client->Query(MakeQuery("echo")));
 }
 

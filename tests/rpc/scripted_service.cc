@@ -3,6 +3,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "tests/slowness.h"
+
 namespace conductor::rpc {
 namespace {
 
@@ -213,7 +215,8 @@ void ScriptedService::Release() {
 
 bool ScriptedService::AwaitBlocked(int count) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return blocked_ >= count; });
+  return changed_.wait_for(lock, std::chrono::seconds(10 * kSlowness),
+                           [&] { return blocked_ >= count; });
 }
 
 int ScriptedService::queries() const {

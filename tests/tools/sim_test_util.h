@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/hash/profile.h"
+#include "tests/slowness.h"
 #include "tools/event_json.h"
 #include "tools/replay_ring.h"
 #include "tools/zmq_socket.h"
@@ -19,7 +20,7 @@
 namespace conductor::enginesim {
 
 // Long enough for a machine under load; nothing waits that long unless it fails.
-inline constexpr std::chrono::milliseconds kDeadline{20'000};
+inline constexpr std::chrono::milliseconds kDeadline{20'000 * kSlowness};
 
 inline nlohmann::json ReadGolden(const std::string& name) {
   std::ifstream file(std::string(CONDUCTOR_SOURCE_DIR) + "/tests/golden/" + name);
