@@ -1,0 +1,93 @@
+// The whole chain in one thread: model publishers speak real vLLM payloads over lossy channels to
+// the real trackers, translators, log writer and state, which are killed and rebuilt at random.
+//
+// One seed gives one run. CONDUCTOR_SEED=N replays it; CONDUCTOR_SEEDS=N runs that many of each
+// kind from the first one on. A change of streams, service or index deserves CONDUCTOR_SEEDS=500.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/simulation/world.h"
+
+namespace conductor::simulation {
+namespace {
+
+std::uint64_t EnvironmentNumber(const char* name, std::uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : fallback;
+}
+
+World::Tally Simulate(const Conditions& conditions) {
+  constexpr std::uint64_t kSeedsDefault = 10;
+  const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
+  const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
+  const std::uint64_t seeds = one ? 1 : EnvironmentNumber("CONDUCTOR_SEEDS", kSeedsDefault);
+  std::cout << "CONDUCTOR_SEED=" << first << ".." << first + seeds - 1 << "\n";
+  World::Tally tally;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    SCOPED_TRACE("CONDUCTOR_SEED=" + std::to_string(seed));
+    World world(seed, conditions);
+    world.Run(1'500);
+    if (::testing::Test::HasFailure()) return tally;
+    tally.Add(world.tally());
+  }
+  std::cout << "frames " << tally.frames << " crashes " << tally.crashes << " rebuilds "
+            << tally.rebuilds << " publisher_restarts " << tally.restarts << " lives "
+            << tally.lives << " lost " << tally.numbers_lost << " digests " << tally.digests
+            << " exact " << tally.exact << " blocks " << tally.blocks_believed << "\n";
+  // A single seed may be a quiet one.
+  if (!one) {
+    EXPECT_GT(tally.frames, 100 * seeds);
+    EXPECT_GT(tally.blocks_believed, seeds);
+    EXPECT_GT(tally.crashes, 0u);
+    EXPECT_GT(tally.digests, seeds);
+    EXPECT_GT(tally.lives, 0u);
+    EXPECT_GT(tally.exact, 0u);
+  }
+  return tally;
+}
+
+TEST(SimulationTest, NothingIsLostWhenRingAndReplaySuffice) {
+  EXPECT_EQ(Simulate({}).numbers_lost, 0u);
+}
+
+TEST(SimulationTest, DroppedHoldersAreFetchedAgain) {
+  Conditions conditions;
+  conditions.disconnected_drop_ms = 300;
+  conditions.bounce_permille = 10;
+  Simulate(conditions);
+}
+
+TEST(SimulationTest, SmallRingsLoseOnlyWhatTheySay) {
+  Conditions conditions;
+  conditions.ring_max = 5;
+  conditions.drop_percent = 20;
+  Simulate(conditions);
+}
+
+TEST(SimulationTest, UnreliableRepliesInventNothing) {
+  Conditions conditions;
+  conditions.honest_replies = false;
+  conditions.restart_permille = 6;
+  Simulate(conditions);
+}
+
+TEST(SimulationTest, WithoutReplayNothingIsInvented) {
+  Conditions conditions;
+  conditions.replay = false;
+  conditions.drop_percent = 1;
+  conditions.restart_permille = 1;
+  Simulate(conditions);
+}
+
+TEST(SimulationTest, HoldersDroppedOnLossStaySaid) {
+  Conditions conditions;
+  conditions.ring_max = 5;
+  conditions.drop_percent = 20;
+  conditions.drop_on_lost_events = true;
+  Simulate(conditions);
+}
+
+}  // namespace
+}  // namespace conductor::simulation

@@ -1,0 +1,350 @@
+#include "tests/simulation/world.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/check.h"
+#include "src/hex.h"
+#include "src/index/walk.h"
+
+namespace conductor::simulation {
+namespace {
+
+NodeOptions AnyOptions(Random& random, const Conditions& conditions) {
+  NodeOptions options;
+  options.tracker.drop_on_lost_events = conditions.drop_on_lost_events;
+  options.tracker.disconnected_drop_ms = conditions.disconnected_drop_ms;
+  constexpr LogSync kPolicies[] = {LogSync::kAlways, LogSync::kInterval, LogSync::kNever};
+  options.log_sync = kPolicies[random.Below(3)];
+  options.queue_items_max = 1 + random.Below(20);
+  return options;
+}
+
+Error DiskError() {
+  return {ErrorCode::kUnavailable, "the disk is full", "", "", -1};
+}
+
+}  // namespace
+
+World::World(std::uint64_t seed, const Conditions& conditions)
+    : seed_(seed),
+      conditions_(conditions),
+      random_(seed),
+      faults_{conditions.honest_replies, conditions.drop_percent},
+      pool_(random_) {
+  const std::uint64_t count = 2 + random_.Below(3);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    EngineTraits traits = EngineTraits::Any(random_);
+    Registration registration;
+    // Some are ranks of one engine.
+    const bool rank = i > 0 && random_.Percent(30);
+    registration.instance_id =
+        rank ? sites_.back().registration.instance_id : "engine-" + std::to_string(i);
+    registration.dp_rank = rank ? sites_.back().registration.dp_rank + 1 : 0;
+    traits.dp_rank = registration.dp_rank;
+    registration.type = PublisherType::kVllm;
+    registration.model_name = "model";
+    registration.block_size = kBlockSize;
+    registration.hash_profile = ModelEngine::RegisteredProfile();
+    registration.endpoint = "inproc://live-" + std::to_string(i);
+    if (conditions.replay) registration.replay_endpoint = "inproc://replay-" + std::to_string(i);
+    auto publisher =
+        std::make_unique<ModelPublisher>(registration.endpoint, traits, pool_, conditions.ring_max);
+    network_[registration.endpoint] = publisher.get();
+    sites_.push_back({std::move(publisher), registration});
+  }
+  node_ = std::make_unique<ModelNode>(AnyOptions(random_, conditions_));
+  node_->Boot(network_, now_ms_);
+  for (const Site& site : sites_) {
+    if (random_.Percent(70)) node_->Register(site.registration, network_, now_ms_);
+  }
+}
+
+void World::Run(int steps) {
+  for (; step_ < steps && !::testing::Test::HasFailure(); ++step_) Step();
+  faults_ = {true, 0};
+  Settle();
+  // One more shows a loss at the very end.
+  for (Site& site : sites_) site.publisher->Publish(random_, faults_);
+  Settle();
+  if (::testing::Test::HasFailure()) return;
+  CheckDigests();
+  for (const Site& site : sites_) CheckBelief(site);
+  Count();
+}
+
+void World::Tally::Add(const Tally& other) {
+  crashes += other.crashes;
+  rebuilds += other.rebuilds;
+  restarts += other.restarts;
+  lives += other.lives;
+  numbers_lost += other.numbers_lost;
+  frames += other.frames;
+  digests += other.digests;
+  exact += other.exact;
+  blocks_believed += other.blocks_believed;
+}
+
+void World::Count() {
+  tally_.rebuilds = node_->rebuilds();
+  tally_.blocks_believed = node_->state().index().blocks();
+  for (const Site& site : sites_) tally_.restarts += site.publisher->restarts();
+  for (const auto& [id, facts] : node_->state().streams()) {
+    tally_.lives += facts.epoch_changes;
+    tally_.numbers_lost += facts.numbers_lost;
+    tally_.frames += facts.frames;
+  }
+}
+
+std::string World::Where() const {
+  return "CONDUCTOR_SEED=" + std::to_string(seed_) + " step " + std::to_string(step_) + " record " +
+         std::to_string(node_->applied());
+}
+
+const StreamFacts* World::FactsOf(const Site& site) const {
+  return node_->up() ? node_->state().FindStream(site.registration.Key()) : nullptr;
+}
+
+// --- what happens --------------------------------------------------------------------------------
+
+void World::Step() {
+  StepNode();
+  for (Site& site : sites_) StepSite(site);
+  now_ms_ += static_cast<std::int64_t>(random_.Below(40));
+}
+
+void World::StepNode() {
+  if (!node_->up()) {
+    if (random_.Permille(100)) {
+      node_->Boot(network_, now_ms_);
+      CheckDigests();
+    }
+    return;
+  }
+  if (random_.Permille(conditions_.crash_permille)) return Crash();
+  if (random_.Permille(conditions_.disk_permille)) BreakDisk();
+  if (random_.Permille(300)) node_->Sync();
+  if (random_.Permille(600)) node_->Commit(1 + random_.Below(4), network_, now_ms_);
+  if (random_.Permille(3)) CheckDigests();
+}
+
+void World::Crash() {
+  CheckDigests();
+  ++tally_.crashes;
+  node_->Crash(/*lose_unsynced=*/random_.Percent(50));
+}
+
+// The next use of the log fails, or its handle is dead already.
+void World::BreakDisk() {
+  switch (random_.Below(5)) {
+    case 0:
+      node_->log().FailNextAppendForTest(DiskError(), /*written=*/false);
+      break;
+    case 1:
+      node_->log().FailNextAppendForTest(DiskError(), /*written=*/true);
+      break;
+    case 2:
+      node_->log().FailNextSyncForTest(DiskError());
+      break;
+    case 3:
+      node_->log().FailNextReopenForTest(DiskError());
+      node_->log().FailNextAppendForTest(DiskError(), /*written=*/false);
+      break;
+    default:
+      node_->log().CrashForTest(/*lose_unsynced=*/random_.Percent(70));
+      break;
+  }
+}
+
+void World::StepSite(Site& site) {
+  if (random_.Permille(conditions_.restart_permille)) RestartPublisher(site);
+  if (random_.Permille(conditions_.register_permille)) Toggle(site);
+  if (random_.Permille(conditions_.bounce_permille)) Disconnect(site);
+  if (random_.Permille(200)) Connect(site);
+  if (random_.Permille(400)) site.publisher->Publish(random_, faults_);
+  const StreamFacts* facts = FactsOf(site);
+  if (facts != nullptr && random_.Permille(700)) {
+    node_->Turn(facts->id, 1 + random_.Below(10), random_, faults_, now_ms_);
+  }
+}
+
+void World::Toggle(Site& site) {
+  if (!node_->up()) return;
+  if (FactsOf(site) == nullptr) {
+    node_->Register(site.registration, network_, now_ms_);
+  } else if (random_.Percent(20)) {
+    node_->Unregister(site.registration.Key(), network_, now_ms_);
+  }
+}
+
+void World::Connect(Site& site) {
+  const StreamFacts* facts = FactsOf(site);
+  if (facts == nullptr || site.publisher->connected()) return;
+  // What the old connection still had comes first.
+  while (site.publisher->HasLive()) {
+    node_->Turn(facts->id, 1'000, random_, faults_, now_ms_);
+    node_->Commit(1'000, network_, now_ms_);
+  }
+  if (FactsOf(site) == nullptr) return;
+  site.publisher->Connect(random_);
+  node_->OnConnected(facts->id, now_ms_);
+}
+
+void World::Disconnect(Site& site) {
+  const StreamFacts* facts = FactsOf(site);
+  if (facts == nullptr || !site.publisher->connected()) return;
+  site.publisher->Disconnect(/*loses_messages=*/random_.Percent(50));
+  node_->OnDisconnected(facts->id, now_ms_);
+}
+
+void World::RestartPublisher(Site& site) {
+  Disconnect(site);
+  const StreamFacts* facts = FactsOf(site);
+  if (facts != nullptr) node_->Turn(facts->id, 1'000, random_, faults_, now_ms_);
+  site.publisher->Restart(random_, random_.Percent(conditions_.same_work_percent));
+}
+
+// Simulated minutes in which everything works: long enough for every time-out and probe.
+void World::Settle() {
+  constexpr int kRounds = 1'500;
+  constexpr std::int64_t kRoundMs = 200;
+  constexpr std::int64_t kQuietRounds = 700;  // no stream waits for longer than a probe's ceiling
+  if (!node_->up()) node_->Boot(network_, now_ms_);
+  int quiet = 0;
+  for (int i = 0; i < kRounds && quiet < kQuietRounds && !::testing::Test::HasFailure(); ++i) {
+    for (Site& site : sites_) {
+      Connect(site);
+      const StreamFacts* facts = FactsOf(site);
+      if (facts != nullptr) node_->Turn(facts->id, 100, random_, faults_, now_ms_);
+    }
+    node_->Commit(100, network_, now_ms_);
+    node_->Sync();
+    now_ms_ += kRoundMs;
+    quiet = node_->idle() ? quiet + 1 : 0;
+  }
+}
+
+// --- what must be true ---------------------------------------------------------------------------
+
+// The log applied to a new state, which is cleaned up whole at record `stop_at` and a little after
+// every record from there on.
+Sum128 World::DigestOfLog(std::uint64_t stop_at, std::uint64_t cleanup_budget) const {
+  StateMachine state;
+  const auto read =
+      node_->log().Read(1, node_->log().LastSeq(), [&](Seq seq, const Record& record) -> Status {
+        state.Apply(record);
+        while (seq == stop_at && state.CleanupSlice(1'000)) {
+        }
+        if (seq > stop_at && cleanup_budget > 0) state.CleanupSlice(cleanup_budget);
+        return {};
+      });
+  EXPECT_TRUE(read) << Where();
+  return state.Digest();
+}
+
+void World::CheckDigests() {
+  // A dead handle may have lost records that are applied; the next write brings them back.
+  const Seq last = node_->log().LastSeq();
+  if (last != node_->applied()) return;
+  ++tally_.digests;
+  const std::string live = Hex128(node_->state().Digest());
+  EXPECT_EQ(live, Hex128(DigestOfLog(0, 0))) << Where();
+  if (last > 0) {
+    EXPECT_EQ(live, Hex128(DigestOfLog(1 + random_.Below(last), random_.Below(20)))) << Where();
+  }
+}
+
+TierCounts World::Believed(const Site& site, const Prompt& prompt) const {
+  PromptQuery query;
+  query.context = {"default", "model", prompt.lora_name, kBlockSize};
+  query.token_ids = prompt.tokens;
+  query.cache_salt = prompt.salt;
+  query.extra_keys = prompt.items;
+  const auto answer = MatchPrompt(node_->state().index(), query);
+  EXPECT_TRUE(answer) << Where();
+  if (!answer) return {};
+  for (const InstanceHits& hits : answer->instances) {
+    if (hits.instance_id != site.registration.instance_id) continue;
+    const auto rank = hits.ranks.find(site.registration.dp_rank);
+    if (rank != hits.ranks.end()) return rank->second;
+  }
+  return {};
+}
+
+void World::CheckBelief(const Site& site) {
+  SCOPED_TRACE(Where() + " " + site.publisher->name() + " era " +
+               std::string(ToString(site.publisher->engine().traits().era)) +
+               (site.publisher->engine().traits().right_seed ? "" : " wrong seed"));
+  const StreamFacts* facts = FactsOf(site);
+  if (facts == nullptr) {
+    for (const auto& served : site.publisher->engine().served()) {
+      EXPECT_EQ(Believed(site, *served.prompt), TierCounts{});
+    }
+    return;
+  }
+  const StreamState state = node_->tracker(facts->id).state();
+  ASSERT_EQ(facts->cursor, site.publisher->published() - 1);
+  EXPECT_TRUE(state == StreamState::kLive || state == StreamState::kDegraded);
+  if (conditions_.NothingIsLost()) {
+    EXPECT_TRUE(facts->lost.empty() && !facts->history_from);
+  }
+  const Knowledge knowledge = RequiredKnowledge(site, *facts);
+  tally_.exact += knowledge == Knowledge::kExact ? 1 : 0;
+  for (const auto& served : site.publisher->engine().served()) {
+    CheckPrompt(site, served, knowledge);
+  }
+  if (knowledge == Knowledge::kNothingNew) return;
+  EXPECT_EQ(facts->blocks_rejected, 0u);
+  for (const Tier tier : {Tier::kDevice, Tier::kCpuLocal, Tier::kCpuShare, Tier::kDisk}) {
+    const auto held = site.publisher->content().find(tier);
+    const std::uint64_t truth = held == site.publisher->content().end() ? 0 : held->second.size();
+    const std::uint64_t believed = node_->state().index().BlocksOf(facts->id, tier);
+    EXPECT_LE(believed, truth);
+    if (knowledge == Knowledge::kExact) {
+      EXPECT_EQ(believed, truth);
+    }
+  }
+}
+
+World::Knowledge World::RequiredKnowledge(const Site& site, const StreamFacts& facts) const {
+  // Without a replay endpoint a new process whose numbers go on where the old one's ended cannot
+  // be told from it.
+  const bool recognised = conditions_.replay || site.publisher->restarts() == 0;
+  if (!facts.lost.empty() || !recognised) return Knowledge::kNothingNew;
+  if (facts.history_from) return Knowledge::kNothingGone;
+  // A clear of the device ends the loss when nothing is left that we know of; the engine may have
+  // more on its other tier.
+  const bool cleared = facts.numbers_lost > 0 && site.publisher->engine().traits().cpu_tier;
+  return cleared ? Knowledge::kNothingGone : Knowledge::kExact;
+}
+
+void World::CheckPrompt(const Site& site, const ModelEngine::Served& served, Knowledge knowledge) {
+  const auto has = [&](const CacheContent& content, Tier tier, std::size_t block) {
+    const auto found = content.find(tier);
+    return found != content.end() && found->second.contains(served.chain[block]);
+  };
+  const TierCounts believed = Believed(site, *served.prompt);
+  if (knowledge == Knowledge::kExact) {
+    const CacheContent& content = site.publisher->content();
+    std::size_t end = 0;
+    while (end < served.chain.size() && has(content, Tier::kDevice, end)) ++end;
+    TierCounts truth;
+    truth.device = end * kBlockSize;
+    while (end < served.chain.size() && has(content, Tier::kCpuLocal, end)) ++end;
+    truth.cpu_local = truth.cpu_share = truth.disk = end * kBlockSize;
+    EXPECT_EQ(believed.device, truth.device);
+    EXPECT_EQ(believed.cpu_local, truth.cpu_local);
+    EXPECT_EQ(believed.disk, truth.disk);
+    return;
+  }
+  const CacheContent& content =
+      knowledge == Knowledge::kNothingGone ? site.publisher->content() : site.publisher->ever();
+  const std::size_t device = believed.device / kBlockSize;
+  for (std::size_t block = 0; block < believed.disk / kBlockSize; ++block) {
+    EXPECT_TRUE(has(content, block < device ? Tier::kDevice : Tier::kCpuLocal, block))
+        << "block " << block << " of " << served.chain.size() << " is claimed and not there";
+  }
+}
+
+}  // namespace conductor::simulation

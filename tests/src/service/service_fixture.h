@@ -1,0 +1,343 @@
+// A ConductorService with everything around it in memory: a log whose faults a test decides, a
+// source of streams that only records what it was told, and a clock that stands still. Tests wait
+// for conditions, never for time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/memory_event_log.h"
+#include "src/service/conductor_service.h"
+#include "tests/src/state/state_world.h"
+
+namespace conductor {
+
+// Wakes those who wait for a condition when something may have changed. Thread-safe.
+class Changes {
+ public:
+  void Notify() {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  // False: not within half a minute. Looks again now and then, as not every change is announced.
+  template <typename Condition>
+  bool WaitFor(const Condition& condition) {
+    std::unique_lock lock(mutex_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      changed_.wait_for(lock, std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+// MemoryEventLog with a gate before Append, faults that last, and a count of what was asked.
+// Thread-safe.
+class FaultyLog : public EventLog {
+ public:
+  Result<Seq> Append(std::span<const Record> records, Durability durability) override {
+    {
+      std::unique_lock lock(mutex_);
+      ++waiting_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return !held_; });
+      --waiting_;
+      if (durability == Durability::kSynced) ++synced_appends_;
+    }
+    return inner.Append(records, durability);
+  }
+  Status Sync() override {
+    bool fails = false;
+    {
+      const std::lock_guard lock(mutex_);
+      ++syncs_;
+      fails = std::exchange(sync_loses_tail_, false);
+    }
+    if (!fails) return inner.Sync();
+    inner.CrashForTest(/*lose_unsynced=*/true);
+    return MakeError(ErrorCode::kUnavailable, "fsync: input/output error");
+  }
+  Result<Seq> Reopen() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++reopens_;
+      if (reopen_fails_) return MakeError(ErrorCode::kUnavailable, "reopen: no space left");
+    }
+    return inner.Reopen();
+  }
+  Seq FirstSeq() const override { return inner.FirstSeq(); }
+  Seq LastSeq() const override { return inner.LastSeq(); }
+  Status Read(Seq from, Seq to,
+              const std::function<Status(Seq, const Record&)>& visit) const override {
+    if (damaged) return MakeError(ErrorCode::kDataLoss, "record 1: crc 1, expected 2");
+    return inner.Read(from, to, visit);
+  }
+
+  // Appends wait at the gate until Release.
+  void Hold() { Set(held_, true); }
+  void Release() { Set(held_, false); }
+  void WaitForHeldAppend() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ > 0; });
+  }
+  void SetReopenFails(bool fails) { Set(reopen_fails_, fails); }
+  // The next Sync fails, and what was not synced is gone, as after a real fsync error.
+  void LoseTailAtNextSync() { Set(sync_loses_tail_, true); }
+  int reopens() const { return Get(reopens_); }
+  int syncs() const { return Get(syncs_); }
+  int synced_appends() const { return Get(synced_appends_); }
+
+  MemoryEventLog inner;
+  std::atomic<bool> damaged{false};
+
+ private:
+  template <typename T>
+  void Set(T& field, T value) {
+    const std::lock_guard lock(mutex_);
+    field = value;
+    changed_.notify_all();
+  }
+  int Get(const int& field) const {
+    const std::lock_guard lock(mutex_);
+    return field;
+  }
+
+  mutable std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  bool held_ = false, reopen_fails_ = false, sync_loses_tail_ = false;
+  int waiting_ = 0, reopens_ = 0, syncs_ = 0, synced_appends_ = 0;
+};
+
+// Remembers what it was told, in words: "start 1", "stop 1", "stop all". Thread-safe.
+class RecordingSource : public StreamSource {
+ public:
+  explicit RecordingSource(Changes& changes) : changes_(changes) {}
+
+  Status Start(const StreamSeed& seed) override {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back("start " + std::to_string(seed.stream));
+    seeds_[seed.stream] = seed;
+    changes_.Notify();
+    if (refuse_) return InvalidField("invalid_value", "endpoint", "endpoint: no such device");
+    return {};
+  }
+  void Stop(StreamId stream) override {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back("stop " + std::to_string(stream));
+  }
+  std::optional<StreamStatus> GetStatus(StreamId stream) const override {
+    const std::lock_guard lock(mutex_);
+    if (!seeds_.contains(stream)) return std::nullopt;
+    StreamStatus status;
+    status.state = StreamState::kLive;
+    status.first_catch_up_done = caught_up_;
+    return status;
+  }
+  void StopAll() override {
+    const std::lock_guard lock(mutex_);
+    calls_.emplace_back("stop all");
+  }
+
+  std::vector<std::string> calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  int Count(const std::string& call) const {
+    const std::vector<std::string> all = calls();
+    return static_cast<int>(std::count(all.begin(), all.end(), call));
+  }
+  // The seed a stream was started with last.
+  StreamSeed seed(StreamId stream) const {
+    const std::lock_guard lock(mutex_);
+    return seeds_.at(stream);
+  }
+  void Refuse(bool refuse) {
+    const std::lock_guard lock(mutex_);
+    refuse_ = refuse;
+  }
+  void SetCaughtUp(bool caught_up) {
+    const std::lock_guard lock(mutex_);
+    caught_up_ = caught_up;
+  }
+
+ private:
+  Changes& changes_;
+  mutable std::mutex mutex_;  // guards everything below
+  std::vector<std::string> calls_;
+  std::map<StreamId, StreamSeed> seeds_;
+  bool refuse_ = false, caught_up_ = true;
+};
+
+class StillClock : public Clock {
+ public:
+  std::int64_t MonotonicMs() const override { return 1'000; }
+  std::int64_t UnixMs() const override { return 2'000; }
+};
+
+class NoSnapshots : public SnapshotStore {
+ public:
+  Result<SnapshotInfo> CreateCheckpoint() override {
+    return MakeError(ErrorCode::kUnimplemented, "no snapshots in memory");
+  }
+  Result<std::vector<SnapshotInfo>> ListCheckpoints() const override {
+    return std::vector<SnapshotInfo>{};
+  }
+};
+
+inline RegistrationRequest Request(const std::string& instance) {
+  RegistrationRequest request;
+  request.instance_id = instance;
+  request.endpoint = "inproc://" + instance;
+  request.type = "vLLM";
+  request.modelname = "m";
+  request.block_size = kTestBlockSize;
+  request.dp_rank = 0;
+  request.hash_profile = RegistrationRequest::Profile{"vllm_v1", "sha256_cbor", "0", "low64_be"};
+  return request;
+}
+
+inline Registration Static(const std::string& instance) {
+  Registration registration = *MakeRegistration(Request(instance));
+  registration.origin = RegistrationOrigin::kStatic;
+  registration.static_name = instance;
+  return registration;
+}
+
+class ServiceFixture : public ::testing::Test {
+ protected:
+  ServiceFixture() : source_(changes_) {
+    options_.log_sync_interval_ms = 1;
+    options_.logger = [this](LogLevel, const std::string& line) {
+      const std::lock_guard lock(lines_mutex_);
+      lines_.push_back(line);
+      changes_.Notify();
+    };
+  }
+  ~ServiceFixture() override {
+    log_.SetReopenFails(false);
+    log_.Release();
+  }
+
+  ConductorService& Start(std::vector<Registration> statics = {}) {
+    service_ = std::make_unique<ConductorService>(options_, log_, snapshots_, clock_);
+    service_->Start(source_, std::move(statics));
+    return *service_;
+  }
+  ConductorService& StartReady(std::vector<Registration> statics = {}) {
+    ConductorService& service = Start(std::move(statics));
+    EXPECT_TRUE(changes_.WaitFor([&] { return service.GetReadiness().ready; }));
+    return service;
+  }
+  StreamId MustRegister(const std::string& instance) {
+    const auto outcome = service_->Register(Request(instance));
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    return View(instance).stream;
+  }
+  ServiceView View(const std::string& instance) const {
+    const auto services = service_->ListServices();
+    if (services) {
+      for (const ServiceView& view : *services) {
+        if (view.registration.instance_id == instance) return view;
+      }
+    }
+    return {};
+  }
+
+  // A frame that stores the block of content `number` at the root, named 100 + number.
+  static Frame MakeFrame(StreamId stream, std::uint64_t number) {
+    Frame frame;
+    frame.stream = stream;
+    frame.number = number;
+    frame.fingerprint = 7'000 + number;
+    Stored stored;
+    stored.extra_keys_on_wire = true;
+    stored.block_length = kTestBlockSize;
+    const std::vector<std::int32_t> tokens = TokensOf({static_cast<int>(number)});
+    stored.blocks = {{Name(100 + number), FingerprintV1(tokens, {}), HashCheck::kEqual}};
+    frame.events.emplace_back(std::move(stored));
+    return frame;
+  }
+  bool Offer(StreamId stream, std::uint64_t number) {
+    std::vector<Fact> facts = {MakeFrame(stream, number)};
+    return service_->Offer(stream, facts, 100);
+  }
+  std::uint64_t Hits(const std::string& instance, std::uint64_t number) const {
+    const std::vector<std::int32_t> tokens = TokensOf({static_cast<int>(number)});
+    PromptQuery query;
+    query.context = StateWorld::Key();
+    query.token_ids = tokens;
+    const auto answer = service_->Query(query);
+    EXPECT_TRUE(answer) << answer.error().message;
+    if (!answer) return 0;
+    for (const InstanceHits& hits : answer->instances) {
+      if (hits.instance_id == instance) return hits.best.disk;
+    }
+    return 0;
+  }
+  bool WaitForHits(const std::string& instance, std::uint64_t number) {
+    return changes_.WaitFor([&] { return Hits(instance, number) == kTestBlockSize; });
+  }
+  bool WaitForLine(const std::string& part) {
+    return changes_.WaitFor([&] {
+      const std::lock_guard lock(lines_mutex_);
+      return std::any_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
+        return line.find(part) != std::string::npos;
+      });
+    });
+  }
+  // The numbers of the frames of a stream that the log holds, in order.
+  std::vector<std::uint64_t> LoggedNumbers(StreamId stream) const {
+    std::vector<std::uint64_t> numbers;
+    ForFacts([&](const Fact& fact) {
+      const auto* frame = std::get_if<Frame>(&fact);
+      if (frame != nullptr && frame->stream == stream) numbers.push_back(frame->number);
+    });
+    return numbers;
+  }
+  template <typename Visit>
+  void ForFacts(const Visit& visit) const {
+    EXPECT_TRUE(log_.inner.Read(1, log_.LastSeq(), [&](Seq, const Record& record) -> Status {
+      for (const Fact& fact : record.facts) visit(fact);
+      return {};
+    }));
+  }
+  // What the service believes is what its log says.
+  void ExpectStateIsTheLogs() const {
+    const auto status = service_->GetStatus();
+    ASSERT_TRUE(status);
+    const auto digest = DigestOfLog(log_, log_.LastSeq(), {});
+    ASSERT_TRUE(digest);
+    EXPECT_EQ(status->digest, *digest);
+    EXPECT_EQ(status->log_applied, log_.LastSeq());
+  }
+
+  Changes changes_;
+  FaultyLog log_;
+  RecordingSource source_;
+  NoSnapshots snapshots_;
+  StillClock clock_;
+  ServiceOptions options_;
+  mutable std::mutex lines_mutex_;
+  std::vector<std::string> lines_;  // guarded by lines_mutex_
+  std::unique_ptr<ConductorService> service_;
+};
+
+inline Error DiskError() {
+  return {ErrorCode::kUnavailable, "write: no space left", "", "", -1};
+}
+
+using Numbers = std::vector<std::uint64_t>;
+
+}  // namespace conductor
