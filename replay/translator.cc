@@ -50,9 +50,7 @@ bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& fac
   frame.number = received.number;
   frame.fingerprint = received.fingerprint;
   emptied_ = false;
-  const bool decodes = registration_.type == PublisherType::kVllm ||
-                       (registration_.type == PublisherType::kSglang && options_.decode_sglang);
-  if (!decodes) {
+  if (registration_.type == PublisherType::kMooncake) {
     Ignore(frame, IgnoreReason::kUnsupported,
            "unsupported yet: streams of type " + std::string(ToString(registration_.type)));
   } else {

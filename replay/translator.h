@@ -30,9 +30,6 @@ inline constexpr std::size_t kAdapterScopesMax = 4'096;
 
 struct TranslatorOptions {
   WireLimits wire;
-  // SGLang streams are received and their frames are counted as kUnsupported. The release that
-  // serves them removes this switch.
-  bool decode_sglang = false;
 };
 
 class Translator {

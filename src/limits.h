@@ -53,6 +53,10 @@ inline constexpr std::size_t kRecentFingerprintsPerStream = 1'024;
 inline constexpr std::uint32_t kCopiesMax = 65'535;  // part of the log format: copies saturate here
 // Blocks known by name only, all contexts together. Part of the log format too: Apply refuses more.
 inline constexpr std::uint64_t kFragmentsMax = 1'000'000;
+// Parts (ranks, K and V, layers) of one block in a pool, and (backend, tenant) pairs of all pools:
+// Apply refuses more.
+inline constexpr std::size_t kPartsPerBlockMax = 8'192;
+inline constexpr std::size_t kPoolsMax = 65'536;
 inline constexpr std::size_t kLostRangesPerStreamMax = 64;  // older ones are merged, never dropped
 inline constexpr std::uint32_t kBlockSizeMax = 1u << 20;
 inline constexpr std::size_t kNameBytesMax = 1'024;  // instance, tenant, model, LoRA, topic

@@ -46,7 +46,10 @@ struct InstanceHits {
   std::string instance_id;
   TierCounts best;                           // maxima over the ranks; longest_matched == disk
   std::map<std::uint32_t, TierCounts> ranks;
-  StreamState stream_state = StreamState::kLive;  // the worst of the streams the row rests on
+  StreamState stream_state = StreamState::kLive;  // the worst of its own streams
+  // It counts a block that only others have (a pool, another engine's shared tier), none of whose
+  // streams is live.
+  bool rests_on_degraded = false;
 };
 
 struct QueryAnswer {

@@ -9,7 +9,9 @@
 namespace conductor {
 namespace {
 
-std::string Quoted(const std::string& text) { return "'" + text.substr(0, 128) + "'"; }
+std::string Quoted(const std::string& text) {
+  return "'" + text.substr(0, 128) + "'";
+}
 
 Status CheckText(const std::string& field, const std::string& text, std::size_t bytes_max) {
   if (text.size() > bytes_max) {
@@ -63,8 +65,9 @@ Status CheckTcp(const std::string& field, const std::string& address) {
   }
   if (host == "*" || host == "0.0.0.0" || host == "[::]") {
     return InvalidField("unsupported", field,
-                        field + ": publishers that connect to us are not supported yet; give the "
-                                "host the publisher binds, got " +
+                        field +
+                            ": publishers that connect to us are not supported yet; give the "
+                            "host the publisher binds, got " +
                             Quoted(address));
   }
   const bool bracketed = host.front() == '[' && host.back() == ']';
@@ -75,9 +78,8 @@ Status CheckTcp(const std::string& field, const std::string& address) {
   if (host.find_first_of(" /@") != std::string::npos) {
     return InvalidField("invalid_value", field, field + ": not a host: " + Quoted(host));
   }
-  const bool digits = port.size() <= 5 && std::all_of(port.begin(), port.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  const bool digits = port.size() <= 5 && std::all_of(port.begin(), port.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
   if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65'535) {
     return InvalidField("invalid_value", field,
                         field + ": expected a port 1..65535, got " + Quoted(port));
@@ -105,18 +107,26 @@ Status CheckPair(PublisherType type, HashStrategy strategy) {
 }
 
 // The part names of object keys (WIRE section 7.1) that totals can be given for.
-constexpr std::array<std::string_view, 6> kPoolPartNames = {"tp", "pp", "pcp", "dcp", "kv",
-                                                            "layers"};
+constexpr std::array<std::string_view, 6> kPoolPartNames = {"tp",  "pp", "pcp",
+                                                            "dcp", "kv", "layers"};
 
 Result<PoolParts> MakePoolParts(const RegistrationRequest& request) {
   PoolParts parts;
   if (!request.pool_parts) return parts;
+  std::uint64_t product = 1;
   for (const auto& [name, total] : *request.pool_parts) {
     const std::string field = "pool_parts." + name.substr(0, 64);
     if (std::find(kPoolPartNames.begin(), kPoolPartNames.end(), name) == kPoolPartNames.end()) {
-      return InvalidField("unknown_field", field, field + ": expected tp, pp, pcp, dcp, kv, layers");
+      return InvalidField("unknown_field", field,
+                          field + ": expected tp, pp, pcp, dcp, kv, layers");
     }
     CONDUCTOR_ASSIGN_OR_RETURN(parts[name], Number(field, total, 0, 65'535));
+    product *= std::max(parts[name], 1u);
+    if (product > kPartsPerBlockMax) {
+      return InvalidField("out_of_range", field,
+                          "pool_parts: at most " + std::to_string(kPartsPerBlockMax) +
+                              " parts make a block, got " + std::to_string(product));
+    }
   }
   return parts;
 }
@@ -136,9 +146,9 @@ Status CheckEndpoint(const std::string& field, const std::string& endpoint) {
       return InvalidField("invalid_value", field, field + ": nothing follows " + scheme);
     }
   }
-  return InvalidField("invalid_value", field,
-                      field + ": expected tcp://HOST:PORT, ipc://PATH or inproc://NAME, got " +
-                          Quoted(endpoint));
+  return InvalidField(
+      "invalid_value", field,
+      field + ": expected tcp://HOST:PORT, ipc://PATH or inproc://NAME, got " + Quoted(endpoint));
 }
 
 Result<Registration> MakeRegistration(const RegistrationRequest& request) {
@@ -183,9 +193,9 @@ Result<Registration> MakeRegistration(const RegistrationRequest& request) {
     r.has_topic = true;
   }
   if (request.cache_group && *request.cache_group != 0) {
-    return InvalidField("unsupported", "cache_group",
-                        "cache_group: only 0 is supported, got " +
-                            std::to_string(*request.cache_group));
+    return InvalidField(
+        "unsupported", "cache_group",
+        "cache_group: only 0 is supported, got " + std::to_string(*request.cache_group));
   }
   r.has_cache_group = request.cache_group.has_value();
   CONDUCTOR_ASSIGN_OR_RETURN(r.pool_parts, MakePoolParts(request));

@@ -61,8 +61,9 @@ ContextId ContextTable::FindOrAdd(const ContextKey& key) {
   return id;
 }
 
-void ContextTable::SetProfile(ContextId id, const HashProfile& profile) {
+void ContextTable::SetProfile(ContextId id, const HashProfile& profile, bool of_engine) {
   Context& context = contexts_[id];
+  context.has_engine_profile = of_engine;
   const ContextProfile* old = context.profile.load(std::memory_order_relaxed);
   if (old != nullptr && old->profile == profile) return;
   context.profile.store(new ContextProfile{profile, BlockHasher(profile)},

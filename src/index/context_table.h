@@ -68,6 +68,9 @@ struct Context {
   std::atomic<std::uint64_t> blocks{0};     // entries with a live holder
   std::atomic<std::uint64_t> fragments{0};  // those of them known by name only
   std::atomic<ContextId> next_key{0};       // chain behind the key map
+  // Writer only. An engine said how blocks are hashed here; what a pool says is only a guess, which
+  // the first engine replaces.
+  bool has_engine_profile = false;
 
   bool Exists() const {
     return registrations.load(std::memory_order_acquire) > 0 ||
@@ -87,7 +90,7 @@ class ContextTable {
 
   // Writer. The id of `key`; 0 when kContextsMax is reached.
   ContextId FindOrAdd(const ContextKey& key);
-  void SetProfile(ContextId id, const HashProfile& profile);
+  void SetProfile(ContextId id, const HashProfile& profile, bool of_engine);
   // The row of a stream, added when missing.
   std::uint32_t RowOf(ContextId id, StreamId stream, const std::string& instance_id,
                       std::uint32_t dp_rank);

@@ -60,8 +60,7 @@ EpochGuard::EpochGuard() {
   if (thread_slot.depth++ > 0) return;
   // Sequentially consistent read-modify-write: pairs with the scan in Reclaim. Either the scan sees
   // this pin, or this reader's later loads see everything unpublished before the scan.
-  slot.epoch.exchange(TheDomain().epoch.load(std::memory_order_seq_cst),
-                      std::memory_order_seq_cst);
+  slot.epoch.exchange(TheDomain().epoch.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
 }
 
 EpochGuard::~EpochGuard() {

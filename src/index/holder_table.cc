@@ -63,7 +63,7 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
   std::copy(holders.begin(), holders.end(), set->holders.get());
   set->set_hash = set_hash;
   const StateId id = sets_.Allocate();
-  std::uint32_t live = 0;
+  std::uint32_t live = 0, live_engines = 0;
   for (HolderId h : holders) {
     if (holders_[h].states.size() >= holders_[h].compact_at) CompactStates(h);
     holders_[h].states.push_back(id);
@@ -71,9 +71,11 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
       set->has_retired = true;
     } else {
       ++live;
+      if (holders_[h].key.pool == 0) ++live_engines;
     }
   }
   set->live.store(live, std::memory_order_relaxed);
+  set->live_engines.store(live_engines, std::memory_order_relaxed);
   bytes_ += SetBytes(*set);
   ++set_count_;
   interned_.emplace(set_hash, id);
@@ -145,13 +147,13 @@ std::vector<StateId> HolderTable::Retire(HolderId id) {
   holder.sum = 0;
   current_.erase(holder.key);
   CompactStates(id);
-  const std::vector<StateId> states = holder.states;
-  for (StateId state : states) {
-    HolderSet& set = *Mutable(state);
-    set.has_retired = true;
-    set.live.fetch_sub(1, std::memory_order_acq_rel);
-  }
-  return states;
+  return holder.states;
+}
+
+void HolderTable::Leave(HolderSet& set, const HolderKey& key) {
+  set.has_retired = true;
+  if (key.pool == 0) set.live_engines.fetch_sub(1, std::memory_order_acq_rel);
+  set.live.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 void HolderTable::Recycle(HolderId id) {

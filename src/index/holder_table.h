@@ -1,7 +1,8 @@
 // Holders and holder sets.
 //
 // A holder is one generation of (stream, context, tier): what one publisher has in one tier since
-// it last lost everything there. Retiring a holder is one step, whatever it has: queries skip it,
+// it last lost everything there; of a store's stream, one for each backend and tenant (pool).
+// Retiring a holder is one step, whatever it has: queries skip it,
 // the digest drops its sum, block counts drop the sets that have nobody else. The entries are
 // cleaned up later, in slices (prefix_index.h), which changes no answer.
 //
@@ -21,6 +22,7 @@
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
 #include "src/index/mix.h"
+#include "src/index/pool_table.h"
 
 namespace conductor {
 
@@ -29,8 +31,12 @@ struct HolderKey {
   ContextId context = 0;
   Tier tier = Tier::kDevice;
   bool unproven = false;
+  PoolId pool = 0;  // 0: an engine's
   auto operator<=>(const HolderKey&) const = default;
 };
+
+// What a pool has is no row of a context.
+inline constexpr std::uint32_t kNoRow = 0xffffffffu;
 
 struct Holder {
   HolderKey key;          // constant while the id is in use
@@ -48,7 +54,8 @@ struct HolderSet {
   std::uint32_t size = 0;
   std::unique_ptr<HolderId[]> holders;  // ascending
   std::uint64_t set_hash = 0;
-  std::atomic<std::uint32_t> live{0};  // holders that are not retired
+  std::atomic<std::uint32_t> live{0};          // holders that are not retired
+  std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
   // Writer only.
   std::uint64_t entries = 0, fragments = 0;
   EntryId first_entry = 0;
@@ -86,7 +93,13 @@ class HolderTable {
     HolderSet* set = id == 0 ? nullptr : sets_[id].load(std::memory_order_relaxed);
     return set == nullptr || set->freed ? nullptr : set;
   }
+  // Whether an engine has it: it is a block.
   bool IsLive(StateId id) const {
+    const HolderSet* set = Find(id);
+    return set != nullptr && set->live_engines.load(std::memory_order_acquire) > 0;
+  }
+  // Whether anyone has it: a block, or a name that pools have.
+  bool IsHeld(StateId id) const {
     const HolderSet* set = Find(id);
     return set != nullptr && set->live.load(std::memory_order_acquire) > 0;
   }
@@ -94,8 +107,10 @@ class HolderTable {
   StateId WithHolder(StateId state, HolderId holder);
   StateId WithoutHolder(StateId state, HolderId holder);
 
-  // Marks the holder as gone and lists its sets; the caller does the accounting and the cleanup.
+  // Marks the holder as gone and lists its sets. The caller takes it out of each one's counts
+  // (Leave) and cleans up.
   std::vector<StateId> Retire(HolderId holder);
+  static void Leave(HolderSet& set, const HolderKey& key);
   // The id may be recycled: no entry names it any more.
   void Recycle(HolderId holder);
   // A set lost its last entry; it is kept for a while, because sets come back.

@@ -68,11 +68,13 @@ std::uint32_t PrefixIndex::Copies(EntryId id, HolderId holder) const {
   return it == copies_.end() ? 1 : it->second;
 }
 
+// The engines'.
 std::vector<HolderId> PrefixIndex::LiveHolders(EntryId id) const {
   std::vector<HolderId> live;
   const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
   for (std::uint32_t i = 0; set != nullptr && i < set->size; ++i) {
-    if (!holders_.holder(set->holders[i]).retired.load(std::memory_order_relaxed)) {
+    const Holder& holder = holders_.holder(set->holders[i]);
+    if (holder.key.pool == 0 && !holder.retired.load(std::memory_order_relaxed)) {
       live.push_back(set->holders[i]);
     }
   }
@@ -80,6 +82,7 @@ std::vector<HolderId> PrefixIndex::LiveHolders(EntryId id) const {
 }
 
 // Takes the entry's mixes out of its holders' sums, or puts them in: around a change of its link.
+// What a pool has is a name and its parts: the link is none of it.
 void PrefixIndex::AdjustSums(EntryId id, bool add) {
   for (HolderId holder : LiveHolders(id)) {
     const Sum128 mix = Mix(id, Copies(id, holder));
@@ -111,14 +114,14 @@ void PrefixIndex::AddHolder(EntryId id, HolderId holder, std::uint32_t copies) {
   }
   MoveState(id, holders_.WithHolder(state, holder));
   if (copies > 1) copies_[(std::uint64_t{id} << 32) | holder] = copies;
-  h.sum += Mix(id, copies);
+  if (h.key.pool == 0) h.sum += Mix(id, copies);
   h.blocks.fetch_add(1, std::memory_order_relaxed);
   ++h.memberships;
 }
 
 void PrefixIndex::DropHolder(EntryId id, HolderId holder) {
   Holder& h = holders_.holder(holder);
-  h.sum -= Mix(id, Copies(id, holder));
+  if (h.key.pool == 0) h.sum -= Mix(id, Copies(id, holder));
   h.blocks.fetch_sub(1, std::memory_order_relaxed);
   LeaveHolder(id, holder);
 }
@@ -137,18 +140,17 @@ void PrefixIndex::LeaveHolder(EntryId id, HolderId holder) {
 }
 
 // Memberships of holders that are gone: no sums, those went when they were retired.
-void PrefixIndex::ForgetHolders(EntryId id, bool retired_only) {
+void PrefixIndex::ForgetHolders(EntryId id) {
   const StateId state = entries_[id].state.load(std::memory_order_relaxed);
   if (state == 0) return;
   const HolderSet& set = *holders_.Find(state);
+  if (!set.has_retired) return;
   std::vector<HolderId> gone;
-  StateId target = retired_only ? state : 0;
+  StateId target = state;
   for (std::uint32_t i = 0; i < set.size; ++i) {
     const HolderId holder = set.holders[i];
-    if (retired_only) {
-      if (!holders_.holder(holder).retired.load(std::memory_order_relaxed)) continue;
-      target = holders_.WithoutHolder(target, holder);
-    }
+    if (!holders_.holder(holder).retired.load(std::memory_order_relaxed)) continue;
+    target = holders_.WithoutHolder(target, holder);
     gone.push_back(holder);
   }
   MoveState(id, target);
@@ -160,20 +162,34 @@ void PrefixIndex::ForgetHolders(EntryId id, bool retired_only) {
   }
 }
 
-void PrefixIndex::CountEntry(const HolderSet& set_const, bool fragment, std::int64_t sign) {
-  auto& set = const_cast<HolderSet&>(set_const);
-  const auto delta = static_cast<std::uint64_t>(sign);
-  set.entries += delta;
-  if (fragment) set.fragments += delta;
-  if (set.live.load(std::memory_order_relaxed) == 0) return;
-  Context& context = contexts_.context(set.context);
-  const std::uint64_t before = context.blocks.fetch_add(delta, std::memory_order_release);
-  if (before + delta == 0) emptied_.push_back(set.context);
-  blocks_.fetch_add(delta, std::memory_order_relaxed);
-  if (fragment) {
+// What a set's entries count for: a name that only pools have is known by name only.
+PrefixIndex::SetCounts PrefixIndex::CountsOf(const HolderSet& set) {
+  if (set.live.load(std::memory_order_relaxed) == 0) return {};
+  const bool block = set.live_engines.load(std::memory_order_relaxed) > 0;
+  return {set.entries, block ? set.fragments : set.entries};
+}
+
+void PrefixIndex::Recount(ContextId id, const SetCounts& before, const SetCounts& after) {
+  Context& context = contexts_.context(id);
+  if (before.blocks != after.blocks) {
+    const std::uint64_t delta = after.blocks - before.blocks;
+    const std::uint64_t had = context.blocks.fetch_add(delta, std::memory_order_release);
+    if (had + delta == 0) emptied_.push_back(id);
+    blocks_.fetch_add(delta, std::memory_order_relaxed);
+  }
+  if (before.fragments != after.fragments) {
+    const std::uint64_t delta = after.fragments - before.fragments;
     context.fragments.fetch_add(delta, std::memory_order_release);
     fragments_.fetch_add(delta, std::memory_order_relaxed);
   }
+}
+
+void PrefixIndex::CountEntry(HolderSet& set, bool fragment, std::int64_t sign) {
+  const SetCounts before = CountsOf(set);
+  const auto delta = static_cast<std::uint64_t>(sign);
+  set.entries += delta;
+  if (fragment) set.fragments += delta;
+  Recount(set.context, before, CountsOf(set));
 }
 
 void PrefixIndex::MoveState(EntryId id, StateId target) {
@@ -215,23 +231,20 @@ void PrefixIndex::RetireHolders(StreamId stream,
     if (which(it->first)) chosen.push_back(*it);
   }
   for (const auto& [key, id] : chosen) {
-    Context& context = contexts_.context(key.context);
     for (StateId state : holders_.Retire(id)) {
-      const HolderSet& set = *holders_.Find(state);
-      if (set.live.load(std::memory_order_relaxed) == 0) {
-        context.blocks.fetch_sub(set.entries, std::memory_order_release);
-        if (context.blocks.load(std::memory_order_relaxed) == 0) emptied_.push_back(key.context);
-        blocks_.fetch_sub(set.entries, std::memory_order_relaxed);
-        context.fragments.fetch_sub(set.fragments, std::memory_order_release);
-        fragments_.fetch_sub(set.fragments, std::memory_order_relaxed);
-      }
+      HolderSet& set = *holders_.Mutable(state);
+      const SetCounts before = CountsOf(set);
+      HolderTable::Leave(set, key);
+      Recount(key.context, before, CountsOf(set));
       if (set.entries > 0) cleanup_.push_back(state);
     }
+    if (key.pool != 0) parts_.Retire(id);
     if (holders_.holder(id).memberships == 0) holders_.Recycle(id);
   }
 }
 
 bool PrefixIndex::CleanupSlice(std::size_t budget) {
+  if (parts_.CleanupSlice(budget)) return true;
   while (budget > 0 && !cleanup_.empty()) {
     const StateId state = cleanup_.front();
     const HolderSet* set = holders_.Find(state);
@@ -241,11 +254,11 @@ bool PrefixIndex::CleanupSlice(std::size_t budget) {
     }
     const EntryId id = set->first_entry;
     --budget;
-    if (set->live.load(std::memory_order_relaxed) == 0) {
+    if (set->live_engines.load(std::memory_order_relaxed) == 0) {
       PurgeAndRelease(id);
-      continue;
+    } else {
+      ForgetHolders(id);
     }
-    ForgetHolders(id, /*retired_only=*/true);
   }
   return !cleanup_.empty();
 }
@@ -254,22 +267,31 @@ Sum128 PrefixIndex::HoldersDigest(const std::function<Sum128(StreamId)>& stream_
   Sum128 total = 0;
   for (const auto& [key, id] : holders_.current()) {
     const Holder& holder = holders_.holder(id);
-    if (holder.blocks.load(std::memory_order_relaxed) == 0) continue;
+    if (!HasAnything(id)) continue;
     struct {
       Sum128 stream, context, sum;
       std::uint64_t tier, unproven;
     } facts = {stream_mix(key.stream), contexts_.context(key.context).key_mix, holder.sum,
                static_cast<std::uint64_t>(key.tier), key.unproven ? 1u : 0u};
     static_assert(sizeof(facts) == 64, "no padding: it would be mixed too");
-    total += FactMix(&facts, sizeof(facts));
+    Sum128 mix = FactMix(&facts, sizeof(facts));
+    if (key.pool != 0) {
+      const Sum128 of_pool[] = {mix, pools_.Mix(key.pool)};
+      mix = FactMix(of_pool, sizeof(of_pool));
+    }
+    total += mix;
   }
   return total;
+}
+
+bool PrefixIndex::HasAnything(HolderId id) const {
+  return holders_.holder(id).blocks.load(std::memory_order_relaxed) > 0 || parts_.HasAny(id);
 }
 
 bool PrefixIndex::HoldsAnything(StreamId stream) const {
   auto it = holders_.current().lower_bound(HolderKey{stream, 0, Tier::kDevice, false});
   for (; it != holders_.current().end() && it->first.stream == stream; ++it) {
-    if (holders_.holder(it->second).blocks.load(std::memory_order_relaxed) > 0) return true;
+    if (HasAnything(it->second)) return true;
   }
   return false;
 }

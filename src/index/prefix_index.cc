@@ -18,7 +18,8 @@ PrefixIndex::~PrefixIndex() {
 
 std::size_t PrefixIndex::bytes() const {
   return entries_.bytes() + digest_names_.bytes() + digests_.bytes() + by_name_.bytes() +
-         by_content_.bytes() + by_projected_.bytes() + holders_.bytes() + copies_.size() * 32;
+         by_content_.bytes() + by_projected_.bytes() + holders_.bytes() + parts_.bytes() +
+         copies_.size() * 32;
 }
 
 // --- names --------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ void PrefixIndex::SetLink(EntryId id, EntryId parent, const LinkFacts& facts,
   SetClass(id, block_class);
 }
 
-// Only for entries nobody has any more (their sums are gone already).
+// Only for entries no engine has any more (their sums are gone already; pools' never had a link).
 void PrefixIndex::ClearLink(EntryId id) {
   Entry& e = entries_[id];
   SetClass(id, BlockClass::kNone);
@@ -254,7 +255,7 @@ void PrefixIndex::SetClass(EntryId id, BlockClass block_class) {
 
 void PrefixIndex::Purge(EntryId id) {
   Entry& e = entries_[id];
-  ForgetHolders(id, /*retired_only=*/false);
+  ForgetHolders(id);
   if (const std::uint32_t digest = e.full_digest.exchange(0, std::memory_order_acq_rel)) {
     RetireDigest(digest);
   }

@@ -5,12 +5,16 @@
 // prompt is matched is in walk.h; readers run beside the one writer without a lock.
 //
 // Exactness rules that every function keeps:
-//  * An entry is live while a holder that is not retired has it. A dead one does not exist for the
+//  * An entry is live while an engine's holder that is not retired has it. A dead one does not
+//  exist for the
 //    writer's decisions, even where it still lies in memory: its name is free, its link forgotten.
 //  * A child refers to its parent by name: to the entry of that name in the child's own scope, live
 //    or not. What the name means is looked up at the moment of use: the publisher's own live block,
 //    else the live shared one. Children of shared blocks refer to shared names only.
 //  * A publisher may spell one of its own names as an integer or as a digest (SameSpelling).
+//  * Pools have names, not blocks: an entry that only pools have is dead to all of this, has no
+//  link
+//    and no class. It stays in memory under the shared name, and queries may find it by that.
 //  * No two live entries of a context have one name in one scope, and no live fragment has the
 //    projection of a live shared name: it *is* that block (joined).
 //  * No live name-only block that could be linked hangs below the name of a live shared one.
@@ -31,6 +35,8 @@
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
 #include "src/index/holder_table.h"
+#include "src/index/part_table.h"
+#include "src/index/pool_table.h"
 #include "src/index/segment_map.h"
 #include "src/limits.h"
 #include "src/types.h"
@@ -83,6 +89,7 @@ class PrefixIndex {
 
   ContextTable& contexts() { return contexts_; }
   const ContextTable& contexts() const { return contexts_; }
+  PoolTable& pools() { return pools_; }
 
   // --- writer -----------------------------------------------------------------------------------
   // The block just stored as parent of the next one of its event: what its name means.
@@ -95,6 +102,21 @@ class PrefixIndex {
   bool RemoveCopy(ContextId context, StreamId stream, Tier tier, const BlockName& name);
   // All copies.
   bool Evict(ContextId context, StreamId stream, Tier tier, const BlockName& name);
+  // One object of a pool: a part of a block, which belongs to a name and to no place.
+  struct PoolObject {
+    ContextId context = 0;
+    StreamId stream = 0;
+    PoolId pool = 0;
+    Tier tier = Tier::kCpuShare;
+    std::uint64_t name = 0;
+    std::string_view part;
+    std::size_t parts_needed = 1;  // parts that make the block present
+  };
+  Outcome StorePart(const PoolObject& object);
+  // False: the pool has no such part.
+  bool RemovePart(const PoolObject& object);
+  // All parts of the name in every pool of the stream.
+  bool EvictParts(const PoolObject& object);
   // Retires every current holder of the stream for which `which` is true.
   void RetireHolders(StreamId stream, const std::function<bool(const HolderKey&)>& which);
 
@@ -148,6 +170,9 @@ class PrefixIndex {
   void ForProjected(ContextId context, std::uint64_t projected, Visit&& visit) const;
   bool IsLive(EntryId id) const {
     return holders_.IsLive(entries_[id].state.load(std::memory_order_acquire));
+  }
+  bool IsHeld(EntryId id) const {
+    return holders_.IsHeld(entries_[id].state.load(std::memory_order_acquire));
   }
   std::optional<Digest> FindDigest(ContextId context, Scope scope, const BlockName& name) const;
 
@@ -212,8 +237,8 @@ class PrefixIndex {
   void SetLink(EntryId id, EntryId parent, const LinkFacts& facts, BlockClass block_class);
   void ClearLink(EntryId id);
   void SetClass(EntryId id, BlockClass block_class);
-  void Purge(EntryId id);            // nobody has it: what is left of it goes
-  void PurgeAndRelease(EntryId id);  // and the entry, unless it is somebody's parent
+  void Purge(EntryId id);            // no engine has it: what is left of the block goes
+  void PurgeAndRelease(EntryId id);  // and the entry, unless it is a parent or a pool's name
   void RetireDigest(std::uint32_t digest);
 
   // Holders of an entry (index_holders.cc).
@@ -223,11 +248,17 @@ class PrefixIndex {
   void DropHolder(EntryId id, HolderId holder);    // a live one: sums and counts
   void RejectHolder(EntryId id, HolderId holder);  // the same, counted as rejected
   void LeaveHolder(EntryId id, HolderId holder);   // membership only
-  void ForgetHolders(EntryId id, bool retired_only);
+  void ForgetHolders(EntryId id);                  // the retired ones
   void MoveState(EntryId id, StateId state);
   void AdjustSums(EntryId id, bool add);
+  struct SetCounts {
+    std::uint64_t blocks = 0, fragments = 0;
+  };
+  static SetCounts CountsOf(const HolderSet& set);
+  void Recount(ContextId context, const SetCounts& before, const SetCounts& after);
   std::vector<HolderId> LiveHolders(EntryId id) const;
-  void CountEntry(const HolderSet& set, bool fragment, std::int64_t sign);
+  bool HasAnything(HolderId id) const;
+  void CountEntry(HolderSet& set, bool fragment, std::int64_t sign);
   // Storing (index_store.cc).
   BlockClass Derive(const Arrival& arrival, EntryId resolved) const;
   bool SaysTheSame(EntryId id, const Arrival& arrival, BlockClass block_class) const;
@@ -236,6 +267,11 @@ class PrefixIndex {
   std::pair<EntryId, HolderId> FindHeld(ContextId context, StreamId stream, Tier tier,
                                         const BlockName& name) const;
   HolderId HolderFor(const Arrival& arrival, EntryId id);
+
+  // Pools (index_pools.cc).
+  HolderId PoolHolder(const PoolObject& object);
+  void LosePart(HolderId holder, const PoolObject& object, const PartTable::Change& change);
+  void MixParts(HolderId holder, const PoolObject& object, const PartTable::Change& change);
 
   // Joins, orphans and cycles (index_attach.cc).
   struct Waiting;
@@ -255,6 +291,8 @@ class PrefixIndex {
   RetireList retired_;
   ContextTable contexts_;
   HolderTable holders_;
+  PoolTable pools_;
+  PartTable parts_;
   ChunkedArray<Entry, 14, 1 << 16> entries_;
   ChunkedArray<std::string, 10, 1 << 16> digest_names_;
   ChunkedArray<Digest, 10, 1 << 16> digests_;

@@ -74,8 +74,8 @@ std::uint64_t PromptBlocks::Fingerprint(std::size_t i) {
     if (HasKeys(begin)) {
       const ExtraKeys keys = EngineExtraKeys(query_.context.lora_name, begin,
                                              query_.extra_keys[begin], query_.cache_salt);
-      split = SplitExtraKeys(keys, query_.context.lora_name,
-                             LoraIdOfName(query_.context.lora_name), begin == 0);
+      split = SplitExtraKeys(keys, query_.context.lora_name, LoraIdOfName(query_.context.lora_name),
+                             begin == 0);
     }
     fingerprints_.push_back(FingerprintV1(TokensOf(begin), split.remaining));
   }
@@ -83,16 +83,18 @@ std::uint64_t PromptBlocks::Fingerprint(std::size_t i) {
 }
 
 Result<Digest> PromptBlocks::ExactDigest(std::size_t i) {
-  std::size_t next = 0;
-  if (digest_ && digest_at_ <= i) {
-    if (digest_at_ == i) return *digest_;
-    next = digest_at_ + 1;
-  } else {
-    digest_.reset();
-  }
-  for (; next <= i; ++next) {
-    std::optional<Digest> parent = digest_;
-    if (!parent && !vllm_) parent = hasher_.SaltSeed(query_.cache_salt);
+  return Extend(exact_, vllm_ ? std::nullopt : hasher_.SaltSeed(query_.cache_salt), i);
+}
+
+Result<Digest> PromptBlocks::ObjectDigest(std::size_t i) {
+  return Extend(objects_, SglangStorageSeed(std::nullopt, query_.cache_salt), i);
+}
+
+Result<Digest> PromptBlocks::Extend(Chain& chain, const std::optional<Digest>& seed,
+                                    std::size_t i) {
+  if (chain.digest && chain.at > i) chain.digest.reset();
+  for (std::size_t next = chain.digest ? chain.at + 1 : 0; next <= i; ++next) {
+    const std::optional<Digest>& parent = chain.digest ? chain.digest : seed;
     ExtraKeys keys;
     if (vllm_) {
       const std::span<const ExtraKey> own = next < query_.extra_keys.size()
@@ -102,10 +104,10 @@ Result<Digest> PromptBlocks::ExactDigest(std::size_t i) {
     }
     auto digest = hasher_.HashBlock(parent ? &*parent : nullptr, TokensOf(next), keys);
     if (!digest) return tl::unexpected(digest.error());
-    digest_ = *digest;
-    digest_at_ = next;
+    chain.digest = *digest;
+    chain.at = next;
   }
-  return *digest_;
+  return *chain.digest;
 }
 
 }  // namespace conductor

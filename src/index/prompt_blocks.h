@@ -28,8 +28,18 @@ class PromptBlocks {
   std::uint64_t Fingerprint(std::size_t i);
   // The full digest of block i; computes what is missing of the chain before it.
   Result<Digest> ExactDigest(std::size_t i);
+  // SGLang's object keys in a store start a salted prompt with another seed than its events.
+  bool ObjectNamesDiffer() const { return !vllm_ && salt_.has_value(); }
+  // The same as ExactDigest for the object keys' chain.
+  Result<Digest> ObjectDigest(std::size_t i);
 
  private:
+  // A chain computed as far as it was asked for.
+  struct Chain {
+    std::optional<Digest> digest;  // of block `at`
+    std::size_t at = 0;
+  };
+  Result<Digest> Extend(Chain& chain, const std::optional<Digest>& seed, std::size_t i);
   std::span<const std::int32_t> TokensOf(std::size_t i) const;
   bool HasKeys(std::size_t i) const;
 
@@ -41,8 +51,7 @@ class PromptBlocks {
   std::size_t count_ = 0;
   std::optional<SaltDigest> salt_;
   std::vector<std::uint64_t> fingerprints_;
-  std::optional<Digest> digest_;  // of block digest_at_
-  std::size_t digest_at_ = 0;
+  Chain exact_, objects_;
 };
 
 }  // namespace conductor

@@ -14,8 +14,12 @@ constexpr std::uint32_t kTombstone = 0xffffffffu;
 std::uint64_t Slot(std::uint32_t tag, std::uint32_t id) {
   return (std::uint64_t{tag} << 32) | id;
 }
-std::uint32_t SlotTag(std::uint64_t slot) { return static_cast<std::uint32_t>(slot >> 32); }
-std::uint32_t SlotId(std::uint64_t slot) { return static_cast<std::uint32_t>(slot); }
+std::uint32_t SlotTag(std::uint64_t slot) {
+  return static_cast<std::uint32_t>(slot >> 32);
+}
+std::uint32_t SlotId(std::uint64_t slot) {
+  return static_cast<std::uint32_t>(slot);
+}
 
 }  // namespace
 

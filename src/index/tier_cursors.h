@@ -22,7 +22,8 @@ namespace conductor {
 class TierCursors {
  public:
   // `instance_id` empty: every row.
-  TierCursors(const HolderTable& holders, const RowView& rows, const std::string& instance_id);
+  TierCursors(const HolderTable& holders, const ContextTable& contexts, const RowView& rows,
+              const std::string& instance_id);
 
   // The next position: the sets of its live entries (sorted, distinct), and the boundary in tokens
   // behind it. False: no rank goes on.
@@ -32,6 +33,8 @@ class TierCursors {
   struct RowCounts {
     const Row* row;
     TierCounts counts;
+    // It counts a block that only others have, none of whose streams is live.
+    bool rests_on_degraded;
   };
   std::vector<RowCounts> Finish();
 
@@ -40,12 +43,15 @@ class TierCursors {
   bool Wanted(std::uint32_t row) const;
 
   const HolderTable& holders_;
+  const ContextTable& contexts_;
   const RowView& rows_;
   const std::string& instance_id_;
   std::vector<StateId> last_states_;
   std::vector<std::uint8_t> presence_;  // per row: bit t = present in tier t+1 for that rank
   std::vector<std::uint32_t> touched_;  // rows whose presence is not zero
   std::uint8_t everyone_ = 0;           // tiers present for every rank
+  std::uint8_t everyone_live_ = 0;      // those of them that a live stream vouches for
+  std::vector<bool> rests_on_degraded_;
   std::vector<std::uint8_t> phase_;
   std::vector<std::uint64_t> bounds_;  // rows x 4
   std::vector<std::uint32_t> active_;

@@ -38,7 +38,7 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
     return std::tie(a.row->instance_id, a.row->dp_rank) <
            std::tie(b.row->instance_id, b.row->dp_rank);
   });
-  for (const auto& [row, counts] : rows) {
+  for (const auto& [row, counts, rests_on_degraded] : rows) {
     if (answer.instances.empty() || answer.instances.back().instance_id != row->instance_id) {
       answer.instances.emplace_back().instance_id = row->instance_id;
     }
@@ -47,6 +47,7 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
     Merge(hits.best, counts);
     const StreamState state = row->shared->Trust();
     if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+    hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
   }
   if (options.min_tokens > 0) {
     std::erase_if(answer.instances,
@@ -61,15 +62,17 @@ QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOption
     answer.instances.resize(options.top_k);
   }
   for (const InstanceHits& hits : answer.instances) {
-    if (hits.stream_state != StreamState::kLive) answer.degraded.push_back(hits.instance_id);
+    if (hits.stream_state != StreamState::kLive || hits.rests_on_degraded) {
+      answer.degraded.push_back(hits.instance_id);
+    }
   }
   return answer;
 }
 
-// The live entries of one position and their sets.
+// The live entries of one position, and who has its block.
 struct Position {
   std::vector<EntryId> entries;
-  std::vector<StateId> states;  // sorted and distinct after Collect
+  std::vector<StateId> states;  // of the entries and of pools; sorted and distinct after Collect
   // The exact chain's name, when it matched: what hangs below it as a shared name follows.
   std::optional<std::uint64_t> exact_name;
 
@@ -100,13 +103,18 @@ class PromptWalk {
         has_fragments_(index.contexts().context(context).fragments.load() > 0) {}
 
   Status Run(TierCursors& cursors) {
+    object_names_differ_ = has_fragments_ && blocks_.ObjectNamesDiffer();
     Position here;
     if (EntryId root = index_.FindRoot(context_, blocks_.salt())) here.entries.push_back(root);
     for (std::size_t i = 0; i < blocks_.count(); ++i) {
       if (here.entries.empty() && !has_fragments_) break;
       Position next;
       FollowContent(here, i, next);
-      if (has_fragments_) CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, next));
+      if (has_fragments_) {
+        AddPools(next);
+        CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, next));
+      }
+      if (object_names_differ_) CONDUCTOR_RETURN_IF_ERROR(AddObject(i, next));
       next.Collect();
       if (next.states.empty()) break;
       if (!cursors.Advance(next.states, blocks_.EndOf(i))) break;
@@ -126,6 +134,29 @@ class PromptWalk {
     }
   }
 
+  // Pools that have the name which an unverified publisher's own name is, projected.
+  void AddPools(Position& next) const {
+    for (std::size_t i = 0; i < next.entries.size(); ++i) {
+      const Entry& entry = index_.entry(next.entries[i]);
+      if (entry.scope != kSharedScope) AddPool(entry.projected, next);
+    }
+  }
+  bool AddPool(std::uint64_t name, Position& next) const {
+    const EntryId id = index_.FindName(context_, kSharedScope, {name, {}});
+    if (id == 0) return false;
+    const StateId state = index_.entry(id).state.load(std::memory_order_acquire);
+    const HolderTable& holders = index_.holders();
+    if (!holders.IsHeld(state) || holders.IsLive(state)) return false;
+    next.states.push_back(state);
+    return true;
+  }
+  // A salted SGLang prompt has other names in a store than in the engine's events.
+  Status AddObject(std::size_t i, Position& next) {
+    CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ObjectDigest(i));
+    AddPool(Project(digest), next);
+    return {};
+  }
+
   // From the first position without a live shared block on, for as long as names match.
   Status FollowNames(std::size_t i, Position& next) {
     if (chain_ == Chain::kEnded) return {};
@@ -140,13 +171,17 @@ class PromptWalk {
     const std::uint64_t name = Project(digest);
     bool matched = false;
     // Fragments first: those that are joined meanwhile are found as the shared block.
+    bool own_content = false;  // where it is found by content, a pool name is that block
     index_.ForProjected(context_, name, [&](EntryId id) {
       const BlockClass c = index_.entry(id).block_class.load(std::memory_order_acquire);
       if (IsFragment(c)) matched = next.AddNamed(index_, id) || matched;
+      if (IsContent(c) && index_.IsLive(id)) own_content = true;
     });
     const EntryId shared = index_.FindName(context_, kSharedScope, {name, {}});
     if (shared != 0) matched = next.AddNamed(index_, shared) || matched;
-    if (!matched) {
+    if (!own_content) matched = AddPool(name, next) || matched;
+    // A position that only an object has is under this name too.
+    if (!matched && !object_names_differ_) {
       chain_ = Chain::kEnded;
       return {};
     }
@@ -163,6 +198,7 @@ class PromptWalk {
   ContextId context_;
   PromptBlocks& blocks_;
   bool has_fragments_;
+  bool object_names_differ_ = false;
   Chain chain_ = Chain::kNotStarted;
 };
 
@@ -182,7 +218,7 @@ Result<QueryAnswer> MatchPrompt(const PrefixIndex& index, const PromptQuery& que
   const ContextProfile* profile = context.profile.load(std::memory_order_acquire);
   const RowView* rows = context.rows.load(std::memory_order_acquire);
   PromptBlocks blocks(query, profile->profile.strategy, profile->hasher);
-  TierCursors cursors(index.holders(), *rows, query.options.instance_id);
+  TierCursors cursors(index.holders(), index.contexts(), *rows, query.options.instance_id);
   CONDUCTOR_RETURN_IF_ERROR(PromptWalk(index, id, blocks).Run(cursors));
   return Assemble(cursors.Finish(), query.options);
 }
@@ -192,7 +228,7 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
   const ContextId id = FindExisting(index, query.context);
   if (id == 0) return {};
   const RowView* rows = index.contexts().context(id).rows.load(std::memory_order_acquire);
-  TierCursors cursors(index.holders(), *rows, query.options.instance_id);
+  TierCursors cursors(index.holders(), index.contexts(), *rows, query.options.instance_id);
   std::uint64_t tokens = 0;
   for (std::uint64_t hash : query.hashes) {
     Position position;
@@ -200,7 +236,12 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
     // context's block size, as far as anyone can tell.
     std::uint32_t length = 0;
     const auto add = [&](EntryId entry) {
-      if (!position.AddNamed(index, entry)) return;
+      if (!position.AddNamed(index, entry)) {
+        // Not a block, but maybe a pool's name.
+        const StateId state = index.entry(entry).state.load(std::memory_order_acquire);
+        if (index.holders().IsHeld(state)) position.states.push_back(state);
+        return;
+      }
       const std::uint32_t known = index.entry(entry).length.load(std::memory_order_acquire);
       if (known == 0) return;
       const bool shared = index.entry(entry).scope == kSharedScope;

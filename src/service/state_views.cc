@@ -9,7 +9,8 @@ namespace {
 
 constexpr Tier kTiers[] = {Tier::kDevice, Tier::kCpuLocal, Tier::kCpuShare, Tier::kDisk};
 
-std::string_view ClassName(BlockClass block_class) {
+std::string_view ClassName(const Holder& holder, BlockClass block_class) {
+  if (holder.key.pool != 0) return "pool";
   if (block_class == BlockClass::kShared) return "shared";
   return IsContent(block_class) ? "own_name" : "name_only";
 }
@@ -28,7 +29,7 @@ void AppendHolders(const StateMachine& state, const Context& context, const Entr
                     " instance=" + facts->registration.instance_id +
                     " dp_rank=" + std::to_string(facts->registration.dp_rank) +
                     " tier=" + std::string(ToString(holder.key.tier)) +
-                    " class=" + std::string(ClassName(entry.block_class.load())) +
+                    " class=" + std::string(ClassName(holder, entry.block_class.load())) +
                     " tokens=" + std::to_string(entry.length.load()));
   }
 }

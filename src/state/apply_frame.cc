@@ -27,8 +27,8 @@ ContextId StateMachine::OpenContext(StreamFacts& stream,
   const ContextId id = index_.contexts().FindOrAdd(key);
   if (id == 0) return 0;
   Context& context = index_.contexts().context(id);
-  if (!context.Exists()) {
-    index_.contexts().SetProfile(id, stream.registration.hash_profile);
+  if (!context.Exists() || !context.has_engine_profile) {
+    index_.contexts().SetProfile(id, stream.registration.hash_profile, /*of_engine=*/true);
   } else if (context.profile.load(std::memory_order_relaxed)->profile !=
              stream.registration.hash_profile) {
     return 0;  // another registration's adapter, hashed another way
@@ -138,17 +138,6 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const Cleared& event) {
   // Whatever was missed, nothing that rests on it is left.
   if (!index_.HoldsAnything(stream.id)) stream.lost.clear();
   ShowLostRanges(stream);
-}
-
-// Pool events reach the log only from the release on that decodes store streams.
-void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored&) {
-  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
-}
-void StateMachine::ApplyEvent(StreamFacts& stream, const PoolRemoved&) {
-  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
-}
-void StateMachine::ApplyEvent(StreamFacts& stream, const PoolCleared&) {
-  ++stream.ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
 }
 
 }  // namespace conductor

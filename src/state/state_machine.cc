@@ -88,6 +88,7 @@ Result<bool> StateMachine::CheckRegister(const Registration& registration) const
   }
   const ContextId id = index_.contexts().Find(registration.Context());
   if (id != 0 && index_.contexts().context(id).Exists() &&
+      index_.contexts().context(id).has_engine_profile &&
       registration.type != PublisherType::kMooncake) {
     const HashProfile& have =
         index_.contexts().context(id).profile.load(std::memory_order_acquire)->profile;
@@ -122,7 +123,9 @@ void StateMachine::ApplyFact(const Registered& fact) {
   const ContextId context_id = index_.contexts().FindOrAdd(context_key);
   if (context_id == 0) return;
   Context& context = index_.contexts().context(context_id);
-  if (!context.Exists()) index_.contexts().SetProfile(context_id, registration.hash_profile);
+  if (!context.Exists() || !context.has_engine_profile) {
+    index_.contexts().SetProfile(context_id, registration.hash_profile, /*of_engine=*/true);
+  }
   index_.contexts().RowOf(context_id, id, registration.instance_id, registration.dp_rank);
   context.registrations.fetch_add(1, std::memory_order_release);
   stream.contexts.insert(context_id);
@@ -206,9 +209,11 @@ void StateMachine::ApplyFact(const Evicted& fact) {
   ContextKey key = stream->registration.Context();
   key.lora_name = fact.lora_name;
   const ContextId context = index_.contexts().Find(key);
-  if (context != 0 && index_.Evict(context, fact.stream, fact.tier, fact.name)) {
-    ++stream->evictions;
-  }
+  if (context == 0) return;
+  const bool pool = stream->registration.type == PublisherType::kMooncake;
+  const bool evicted = pool ? EvictParts(*stream, context, fact)
+                            : index_.Evict(context, fact.stream, fact.tier, fact.name);
+  if (evicted) ++stream->evictions;
 }
 
 void StateMachine::ApplyFact(const PublisherSnapshot& fact) {

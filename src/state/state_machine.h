@@ -74,6 +74,7 @@ class StateMachine {
   void StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   PrefixIndex::StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
+  bool EvictParts(const StreamFacts& stream, ContextId context, const Evicted& fact);
   void RetireAll(StreamId stream);
   // After every change of the lost ranges.
   void ShowLostRanges(const StreamFacts& stream);

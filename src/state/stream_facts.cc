@@ -32,19 +32,32 @@ class MixBytes {
 
 std::string_view ToString(IgnoreReason reason) {
   switch (reason) {
-    case IgnoreReason::kUndecodableFrame: return "undecodable_frames";
-    case IgnoreReason::kUndecodableEvent: return "undecodable_events";
-    case IgnoreReason::kOtherGroup: return "other_group";
-    case IgnoreReason::kUnknownMedium: return "unknown_medium";
-    case IgnoreReason::kPartialEntry: return "partial_entry";
-    case IgnoreReason::kRemote: return "remote";
-    case IgnoreReason::kRankMismatch: return "rank_mismatch";
-    case IgnoreReason::kBlockSizeMismatch: return "block_size_mismatch";
-    case IgnoreReason::kAmbiguousLength: return "ambiguous_length";
-    case IgnoreReason::kTopicMismatch: return "topic_mismatch";
-    case IgnoreReason::kUnparsableKey: return "unparsable_key";
-    case IgnoreReason::kUnsupported: return "unsupported";
-    case IgnoreReason::kSecondPublisher: return "second_publisher";
+    case IgnoreReason::kUndecodableFrame:
+      return "undecodable_frames";
+    case IgnoreReason::kUndecodableEvent:
+      return "undecodable_events";
+    case IgnoreReason::kOtherGroup:
+      return "other_group";
+    case IgnoreReason::kUnknownMedium:
+      return "unknown_medium";
+    case IgnoreReason::kPartialEntry:
+      return "partial_entry";
+    case IgnoreReason::kRemote:
+      return "remote";
+    case IgnoreReason::kRankMismatch:
+      return "rank_mismatch";
+    case IgnoreReason::kBlockSizeMismatch:
+      return "block_size_mismatch";
+    case IgnoreReason::kAmbiguousLength:
+      return "ambiguous_length";
+    case IgnoreReason::kTopicMismatch:
+      return "topic_mismatch";
+    case IgnoreReason::kUnparsableKey:
+      return "unparsable_key";
+    case IgnoreReason::kUnsupported:
+      return "unsupported";
+    case IgnoreReason::kSecondPublisher:
+      return "second_publisher";
   }
   return "unknown";
 }

@@ -30,7 +30,7 @@ struct StreamFacts {
   std::optional<std::uint64_t> cursor;  // last number applied or lost
   std::optional<std::uint64_t> history_from;
   std::optional<std::int64_t> counting_group;
-  bool verified_ever = false;        // a block's name was equal to its recomputed hash
+  bool verified_ever = false;  // a block's name was equal to its recomputed hash
   bool differs_ever = false;
   bool seen_full_size_block = false;
   // Inclusive, ascending, not adjacent; at most kLostRangesPerStreamMax.

@@ -64,7 +64,10 @@ void RandomOps::AddSlots() {
   add("other-tenant", 0, PublisherType::kVllm)->registration.tenant_id = "other";
   add("sglang", 0, PublisherType::kSglang);
   add("sglang", 1, PublisherType::kSglang);
-  if (options_.pools) add("pool", 0, PublisherType::kMooncake);
+  if (options_.pools) {
+    add("pool", 0, PublisherType::kMooncake);
+    add("whole-pool", 0, PublisherType::kMooncake)->registration.pool_parts = {{"kv", 2}};
+  }
 }
 
 Record RandomOps::NextRecord() {

@@ -20,6 +20,7 @@ void ReferenceModel::ApplyFact(const Registered& fact) {
   stream.registration = fact.registration;
   stream.unverified_blocks = fact.unverified_blocks;
   streams_[++streams_registered_] = stream;
+  if (fact.registration.type == PublisherType::kMooncake) return;
   auto [context, created] = contexts_.try_emplace(fact.registration.Context());
   if (created) context->second.hash_profile = fact.registration.hash_profile;
 }
@@ -208,8 +209,14 @@ void ReferenceModel::ApplyEvent(StreamId id, const PoolStored& event) {
   auto [context, created] = contexts_.try_emplace(key);
   if (created) context->second.hash_profile = streams_.at(id).registration.hash_profile;
   context->second.stored_into.insert(id);
-  context->second.pool[event.name.projected][{id, event.backend_id, event.tenant_id, event.tier}]
-      .insert(event.part);
+  PoolHold& hold =
+      context->second
+          .pool[event.name.projected][{id, event.backend_id, event.tenant_id, event.tier}];
+  hold.parts.insert(event.part);
+  hold.needed = 1;
+  for (const auto& [dimension, total] : streams_.at(id).registration.pool_parts) {
+    if (total > 0) hold.needed *= total;
+  }
 }
 
 void ReferenceModel::ApplyEvent(StreamId id, const PoolRemoved& event) {
@@ -220,8 +227,8 @@ void ReferenceModel::ApplyEvent(StreamId id, const PoolRemoved& event) {
   if (name == context->second.pool.end()) return CountRemoveUnknown(id);
   auto holder = name->second.find({id, event.backend_id, event.tenant_id, event.tier});
   if (holder == name->second.end()) return CountRemoveUnknown(id);
-  if (holder->second.erase(event.part) == 0) return CountRemoveUnknown(id);
-  if (holder->second.empty()) name->second.erase(holder);
+  if (holder->second.parts.erase(event.part) == 0) return CountRemoveUnknown(id);
+  if (holder->second.parts.empty()) name->second.erase(holder);
   if (name->second.empty()) context->second.pool.erase(name);
 }
 
@@ -264,17 +271,29 @@ void ReferenceModel::ForgetLostRangesIfEmpty(StreamId id) {
   for (std::uint64_t blocks : BlocksByTier(id)) {
     if (blocks != 0) return;
   }
+  for (const auto& [key, context] : contexts_) {
+    for (const auto& [name, holders] : context.pool) {
+      for (const auto& [holder, hold] : holders) {
+        if (holder.stream == id) return;  // parts that make no block yet
+      }
+    }
+  }
   streams_.at(id).lost_ranges.clear();
 }
 
 void ReferenceModel::CollectContexts() {
-  std::erase_if(contexts_, [&](const auto& item) {
-    const auto& [key, context] = item;
-    if (!context.entries.empty() || !context.pool.empty()) return false;
-    return std::none_of(streams_.begin(), streams_.end(), [&key = key](const auto& stream) {
-      return stream.second.registration.Context() == key;
-    });
-  });
+  for (auto it = contexts_.begin(); it != contexts_.end();) {
+    auto& [key, context] = *it;
+    const bool registered =
+        std::any_of(streams_.begin(), streams_.end(), [&key = key](const auto& stream) {
+          return stream.second.registration.type != PublisherType::kMooncake &&
+                 stream.second.registration.Context() == key;
+        });
+    const bool exists = registered || PrefixCount(key) > 0;
+    if (!exists) context.stored_into.clear();
+    // Parts that do not make a block yet are kept for the context that may come.
+    it = exists || !context.pool.empty() ? std::next(it) : contexts_.erase(it);
+  }
 }
 
 void ReferenceModel::CountRejected(StreamId id, std::uint64_t blocks) {

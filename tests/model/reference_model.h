@@ -31,15 +31,18 @@
 //      shared block it is repeated among shared names only. An orphan whose attachment would close
 //      a cycle among shared blocks is dropped.
 //  C10 Whatever loses its copies by a join or a cycle counts one rejected block per holder.
-//  C11 The fragment limit counts name-only and orphan entries, not pool names, and is looked at
-//      only when an arriving block makes a new fragment (after its cycle check). The counter
-//      fragments_rejected counts the block and the rest of its event; rejected_blocks does not.
+//  C11 Fragments are name-only and orphan entries, and pool names without a live shared block. The
+//      limit is looked at only when an arriving block makes a new fragment (after its cycle check).
+//      The counter fragments_rejected counts the block and the rest of its event; rejected_blocks
+//      does not.
 //  C12 A stream has stored into a context when a block of it stood there; a context that ceases to
 //      exist takes that with it. Contexts are collected after each fact.
 //  C13 A removal by an integer takes from the integer's entry, else from the first digest's that
 //      the holder has. An eviction of a pool stream empties its pool holders of that tier and name.
 //  C14 Contexts contain pool names: they keep a context alive and count in PrefixCount when no
-//      live entry, of any scope, has that projection. Removing an unknown part counts as unknown.
+//      live shared block has that name. A pool's registration keeps none alive. A name is there
+//      while a holder has as many parts of it as its registration asks for. Removing an unknown
+//      part counts as unknown.
 //  C15 Where the exact chain matches, its name is an element of the walk like a shared name:
 //      children that name it follow it by content. The chain starts, in a context with fragments,
 //      at the first position without a shared block, and ends at the first without such a name.
@@ -91,6 +94,13 @@ struct PoolHolderKey {
   auto operator<=>(const PoolHolderKey&) const = default;
 };
 
+struct PoolHold {
+  std::set<std::string> parts;
+  std::uint64_t needed = 1;
+  bool Present() const { return parts.size() >= needed; }
+};
+using PoolHolders = std::map<PoolHolderKey, PoolHold>;
+
 // Scope 0 is shared, its names are projections; any other scope is that stream's own.
 struct EntryKey {
   StreamId scope = 0;
@@ -118,8 +128,8 @@ struct Context {
   HashProfile hash_profile;
   std::set<StreamId> stored_into;
   std::map<EntryKey, Entry> entries;
-  // projected name -> holder -> the parts that are there
-  std::map<std::uint64_t, std::map<PoolHolderKey, std::set<std::string>>> pool;
+  // projected name -> who has parts of it
+  std::map<std::uint64_t, PoolHolders> pool;
 };
 
 struct Counters {
@@ -176,8 +186,8 @@ class ReferenceModel {
   std::uint64_t PrefixCount(const ContextKey& context) const;
   std::uint64_t OrphanCount() const;
   std::uint64_t FragmentCount() const;      // orphans and name-only entries, all contexts
-  std::uint64_t PoolOnlyNameCount() const;  // pool names that no live entry has, all contexts
-  // Entries (for a pool stream: names) that the stream's holders have, from device on.
+  std::uint64_t PoolOnlyNameCount() const;  // names that only pools have, all contexts
+  // Entries (for a pool stream: names, in each of its pools) that its holders have, from device on.
   std::array<std::uint64_t, kTierCount> BlocksByTier(StreamId stream) const;
 
   const std::map<ContextKey, Context>& contexts() const { return contexts_; }

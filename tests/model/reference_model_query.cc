@@ -40,7 +40,9 @@ PoolPlace PlaceOf(const Context& context, std::uint64_t name) {
 void AddPoolHolders(const Context& context, std::uint64_t name, Matched* matched) {
   auto pool = context.pool.find(name);
   if (pool == context.pool.end()) return;
-  for (const auto& [holder, parts] : pool->second) matched->pools.insert(holder.tier);
+  for (const auto& [holder, hold] : pool->second) {
+    if (hold.Present()) matched->pools.insert(holder.tier);
+  }
 }
 
 void AddEngines(const Context& context, Matched* matched) {
@@ -51,13 +53,19 @@ void AddEngines(const Context& context, Matched* matched) {
   }
 }
 
-// Blocks known by name only, anybody's (C11 does not count the pools').
+// Pools have it, no live shared block is called so.
+bool IsPoolOnly(const Context& context, const std::pair<const std::uint64_t, PoolHolders>& item) {
+  const bool present = std::any_of(item.second.begin(), item.second.end(),
+                                   [](const auto& hold) { return hold.second.Present(); });
+  return present && PlaceOf(context, item.first) != PoolPlace::kShared;
+}
+
+// Blocks known by name only, anybody's.
 bool HasFragments(const Context& context) {
   return std::any_of(context.entries.begin(), context.entries.end(),
                      [](const auto& item) { return IsFragment(item.second.block_class); }) ||
-         std::any_of(context.pool.begin(), context.pool.end(), [&](const auto& item) {
-           return PlaceOf(context, item.first) == PoolPlace::kNameOnly;
-         });
+         std::any_of(context.pool.begin(), context.pool.end(),
+                     [&](const auto& item) { return IsPoolOnly(context, item); });
 }
 
 void AddByName(const Context& context, std::uint64_t exact_name, Matched* here) {
@@ -67,7 +75,9 @@ void AddByName(const Context& context, std::uint64_t exact_name, Matched* here) 
     here->entries.insert(key);
     here->exact_name = exact_name;
   }
-  if (context.pool.contains(exact_name) && PlaceOf(context, exact_name) == PoolPlace::kNameOnly) {
+  const auto pool = context.pool.find(exact_name);
+  if (pool != context.pool.end() && IsPoolOnly(context, *pool) &&
+      PlaceOf(context, exact_name) == PoolPlace::kNameOnly) {
     AddPoolHolders(context, exact_name, here);
     here->exact_name = exact_name;
   }
@@ -179,11 +189,8 @@ Hits CountRows(const std::map<StreamId, Stream>& streams, const ContextKey& key,
 
 std::uint64_t CountPoolOnly(const Context& context) {
   return static_cast<std::uint64_t>(
-      std::count_if(context.pool.begin(), context.pool.end(), [&](const auto& item) {
-        return std::none_of(context.entries.begin(), context.entries.end(), [&](const auto& entry) {
-          return entry.first.name.projected == item.first;
-        });
-      }));
+      std::count_if(context.pool.begin(), context.pool.end(),
+                    [&](const auto& item) { return IsPoolOnly(context, item); }));
 }
 
 std::string Spell(const BlockName& name) {
@@ -276,6 +283,7 @@ std::uint64_t ReferenceModel::FragmentCount() const {
     for (const auto& [entry_key, entry] : context.entries) {
       if (IsFragment(entry.block_class)) ++count;
     }
+    count += CountPoolOnly(context);
   }
   return count;
 }
@@ -299,11 +307,11 @@ std::array<std::uint64_t, kTierCount> ReferenceModel::BlocksByTier(StreamId stre
         }
       }
       for (const auto& [name, holders] : context.pool) {
-        if (std::any_of(holders.begin(), holders.end(), [&](const auto& item) {
-              return item.first.stream == stream && item.first.tier == tier;
-            })) {
-          ++count;
-        }
+        count += static_cast<std::uint64_t>(
+            std::count_if(holders.begin(), holders.end(), [&](const auto& item) {
+              return item.first.stream == stream && item.first.tier == tier &&
+                     item.second.Present();
+            }));
       }
     }
   }
@@ -318,8 +326,8 @@ std::string ReferenceModel::CheckInvariants() const {
     }
     for (const auto& [name, holders] : context.pool) {
       if (holders.empty()) return "pool name " + std::to_string(name) + ": no holder";
-      for (const auto& [holder, parts] : holders) {
-        if (parts.empty()) return "pool name " + std::to_string(name) + ": no part";
+      for (const auto& [holder, hold] : holders) {
+        if (hold.parts.empty()) return "pool name " + std::to_string(name) + ": no part";
       }
     }
     for (StreamId id : context.stored_into) {
@@ -360,9 +368,9 @@ std::string ReferenceModel::Dump() const {
     }
     for (const auto& [name, holders] : context.pool) {
       out << "  pool " << name;
-      for (const auto& [holder, parts] : holders) {
+      for (const auto& [holder, hold] : holders) {
         out << " [" << holder.stream << "." << holder.backend_id << "." << Spell(holder.tier)
-            << " x" << parts.size() << "]";
+            << " x" << hold.parts.size() << "/" << hold.needed << "]";
       }
       out << "\n";
     }

@@ -48,7 +48,6 @@ std::string Text(const Hits& hits) {
 
 RandomOpsOptions RealOptions() {
   RandomOpsOptions options;
-  options.pools = false;
   options.vllm_profile = RealNames::Profile(HashStrategy::kVllmV1, "0");
   options.sglang_profile = RealNames::Profile(HashStrategy::kSglang, "0");
   return options;
@@ -133,7 +132,7 @@ class Pair {
       for (std::uint32_t i = 0; i < set->size; ++i) {
         const Holder& holder = index.holders().holder(set->holders[i]);
         if (!holder.retired.load()) {
-          holders.insert(HolderText(holder.key.stream, holder.key.tier));
+          if (holder.key.pool == 0) holders.insert(HolderText(holder.key.stream, holder.key.tier));
         }
       }
       std::string text;

@@ -196,6 +196,16 @@ TEST_P(StateProbeTest, WhatComesAndGoesLeavesNothingBehind) {
   EXPECT_EQ(world_.state->index().entries_in_memory(), entries);
 }
 
+TEST(TrustTest, AStreamIsDegradedUntilWhatEndsItsLossIsApplied) {
+  StateWorld world;
+  const StreamId p1 = world.Register("p1");
+  world.Apply(Lost{p1, 1, 2});
+  world.state->SetStreamState(p1, StreamState::kLive);  // its reader has seen the clear already
+  EXPECT_EQ(world.Answer({kA}).degraded, std::vector<std::string>{"p1"});
+  world.Apply(p1, Cleared{});
+  EXPECT_TRUE(world.Answer({kA}).degraded.empty());
+}
+
 // --- the fragment bound --------------------------------------------------------------------------
 
 TEST(FragmentBoundTest, Bl32AMillionOrphansAreKeptAndNotOneMore) {

@@ -61,15 +61,17 @@ class StateWorld {
     frame.events.push_back(std::move(event));
     Apply(frame);
   }
-  StreamId Register(const std::string& instance, std::uint32_t rank = 0) {
+  StreamId Register(const std::string& instance, std::uint32_t rank = 0,
+                    PublisherType type = PublisherType::kVllm, PoolParts pool_parts = {}) {
     Registration registration;
     registration.instance_id = instance;
     registration.dp_rank = rank;
-    registration.type = PublisherType::kVllm;
+    registration.type = type;
+    registration.pool_parts = std::move(pool_parts);
     registration.model_name = "m";
     registration.block_size = kTestBlockSize;
     registration.endpoint = "tcp://" + instance + ":" + std::to_string(5557 + rank);
-    registration.hash_profile = model::RealNames::Profile(HashStrategy::kVllmV1, "0");
+    registration.hash_profile = profile;
     Apply(Registered{registration, UnverifiedBlocks::kContent});
     return state->next_stream_id() - 1;
   }
@@ -93,15 +95,18 @@ class StateWorld {
     Apply(stream, Removed{tier, names});
   }
 
-  TierCounts Ask(const std::string& instance, const std::vector<int>& contents,
-                 std::uint32_t rank = 0) const {
+  QueryAnswer Answer(const std::vector<int>& contents, const std::string& salt = "") const {
     const std::vector<std::int32_t> tokens = TokensOf(contents);
     PromptQuery query;
     query.context = Key();
     query.token_ids = tokens;
+    query.cache_salt = salt;
     const auto answer = MatchPrompt(state->index(), query);
-    if (!answer) return {};
-    for (const InstanceHits& hits : answer->instances) {
+    return answer ? *answer : QueryAnswer{};
+  }
+  TierCounts Ask(const std::string& instance, const std::vector<int>& contents,
+                 std::uint32_t rank = 0) const {
+    for (const InstanceHits& hits : Answer(contents).instances) {
       if (hits.instance_id == instance && hits.ranks.contains(rank)) return hits.ranks.at(rank);
     }
     return {};
@@ -129,6 +134,8 @@ class StateWorld {
     return fresh.Digest();
   }
 
+  // Of what is registered from here on.
+  HashProfile profile = model::RealNames::Profile(HashStrategy::kVllmV1, "0");
   // Declared here so that a test can look at everything.
   std::unique_ptr<StateMachine> state = std::make_unique<StateMachine>();
 

@@ -1,0 +1,145 @@
+#include "src/index/part_table.h"
+
+#include <algorithm>
+
+#include "src/check.h"
+#include "src/limits.h"
+
+namespace conductor {
+namespace {
+
+std::uint64_t PartHash(std::string_view part) {
+  return static_cast<std::uint64_t>(FactMix(part.data(), part.size()));
+}
+
+}  // namespace
+
+PartTable::SetId PartTable::Find(HolderId holder, std::uint64_t name) const {
+  const auto held = by_holder_.find(holder);
+  if (held == by_holder_.end()) return 0;
+  const auto found = held->second.names.find(name);
+  return found == held->second.names.end() ? 0 : found->second;
+}
+
+bool PartTable::Knows(HolderId holder, std::uint64_t name) const {
+  return Find(holder, name) != 0;
+}
+
+PartTable::Change PartTable::Add(HolderId holder, std::size_t needed, std::uint64_t name,
+                                 std::string_view part) {
+  std::vector<std::uint64_t> parts = sets_[Find(holder, name)].parts;
+  const std::uint64_t hash = PartHash(part);
+  const auto place = std::lower_bound(parts.begin(), parts.end(), hash);
+  if (place != parts.end() && *place == hash) return {};
+  if (parts.size() >= kPartsPerBlockMax) return {.outcome = Outcome::kTooMany};
+  parts.insert(place, hash);
+  return Move(holder, needed, name, std::move(parts));
+}
+
+PartTable::Change PartTable::Remove(HolderId holder, std::size_t needed, std::uint64_t name,
+                                    std::string_view part) {
+  std::vector<std::uint64_t> parts = sets_[Find(holder, name)].parts;
+  const std::uint64_t hash = PartHash(part);
+  const auto place = std::lower_bound(parts.begin(), parts.end(), hash);
+  if (place == parts.end() || *place != hash) return {};
+  parts.erase(place);
+  return Move(holder, needed, name, std::move(parts));
+}
+
+PartTable::Change PartTable::Clear(HolderId holder, std::size_t needed, std::uint64_t name) {
+  if (!Knows(holder, name)) return {};
+  return Move(holder, needed, name, {});
+}
+
+PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint64_t name,
+                                  std::vector<std::uint64_t> parts) {
+  const SetId from = Find(holder, name);
+  const std::size_t before = sets_[from].parts.size(), after = parts.size();
+  Change change{Outcome::kChanged, before >= needed, after >= needed, sets_[from].mix, 0};
+  const SetId to = Intern(std::move(parts));
+  change.mix_after = sets_[to].mix;
+  Held& held = by_holder_[holder];
+  const auto is_incomplete = [needed](std::size_t count) { return count > 0 && count < needed; };
+  if (is_incomplete(before)) --held.incomplete, --incomplete_;
+  if (is_incomplete(after)) ++held.incomplete, ++incomplete_;
+  if (from == 0) ++names_;
+  if (to != 0) {
+    held.names[name] = to;
+  } else {
+    held.names.erase(name);
+    --names_;
+    if (held.names.empty()) by_holder_.erase(holder);
+  }
+  Release(from);
+  return change;
+}
+
+PartTable::SetId PartTable::Intern(std::vector<std::uint64_t> parts) {
+  if (parts.empty()) return 0;
+  const auto key =
+      static_cast<std::uint64_t>(FactMix(parts.data(), parts.size() * sizeof(parts[0])));
+  const auto [begin, end] = sets_by_key_.equal_range(key);
+  for (auto it = begin; it != end; ++it) {
+    if (sets_[it->second].parts != parts) continue;
+    ++sets_[it->second].uses;
+    return it->second;
+  }
+  SetId id = static_cast<SetId>(sets_.size());
+  if (free_.empty()) {
+    sets_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Set& set = sets_[id];
+  set.key = key;
+  set.uses = 1;
+  set.mix = 0;
+  for (const std::uint64_t& part : parts) set.mix += FactMix(&part, sizeof(part));
+  part_slots_ += parts.size();
+  set.parts = std::move(parts);
+  sets_by_key_.emplace(key, id);
+  return id;
+}
+
+void PartTable::Release(SetId id) {
+  if (id == 0 || --sets_[id].uses > 0) return;
+  Set& set = sets_[id];
+  const auto [begin, end] = sets_by_key_.equal_range(set.key);
+  const auto found =
+      std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; });
+  CHECK(found != end);
+  sets_by_key_.erase(found);
+  part_slots_ -= set.parts.size();
+  set = Set{};
+  free_.push_back(id);
+}
+
+void PartTable::Retire(HolderId holder) {
+  auto node = by_holder_.extract(holder);
+  if (node.empty()) return;
+  incomplete_ -= node.mapped().incomplete;
+  garbage_.push_back(std::move(node.mapped().names));
+}
+
+bool PartTable::CleanupSlice(std::size_t budget) {
+  while (!garbage_.empty()) {
+    Names& names = garbage_.front();
+    while (!names.empty() && budget > 0) {
+      Release(names.begin()->second);
+      names.erase(names.begin());
+      --names_;
+      --budget;
+    }
+    if (!names.empty()) return true;
+    garbage_.pop_front();
+  }
+  return false;
+}
+
+std::size_t PartTable::bytes() const {
+  constexpr std::size_t kNodeBytes = 40;  // of a hash map of two words
+  return names_ * kNodeBytes + sets_.size() * (sizeof(Set) + kNodeBytes) + part_slots_ * 8;
+}
+
+}  // namespace conductor

@@ -1,0 +1,78 @@
+// PartTable: of which parts of a block a pool holder has objects.
+//
+// A store keeps one block as several objects: one for each rank, for K and V, for each layer, as
+// far as the object key tells. The set of parts is idempotent: the same object announced twice is
+// one part. Equal sets are one object with an id, so memory does not grow with parts x blocks.
+// A part is known by a 64-bit hash of its canonical text; the text itself is not kept.
+//
+// Owned by the apply thread; readers never look here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/index/entry.h"
+#include "src/index/mix.h"
+
+namespace conductor {
+
+class PartTable {
+ public:
+  enum class Outcome { kChanged, kUnchanged, kTooMany };
+  struct Change {
+    Outcome outcome = Outcome::kUnchanged;
+    bool before = false, after = false;    // whether the block is present
+    Sum128 mix_before = 0, mix_after = 0;  // of the set of parts; 0 for an empty one
+  };
+  // `needed`: parts that make a block present; the same for all blocks of a holder, at least 1.
+  Change Add(HolderId holder, std::size_t needed, std::uint64_t name, std::string_view part);
+  // kUnchanged: the holder has no such part.
+  Change Remove(HolderId holder, std::size_t needed, std::uint64_t name, std::string_view part);
+
+  // All parts of a name.
+  Change Clear(HolderId holder, std::size_t needed, std::uint64_t name);
+
+  bool HasAny(HolderId holder) const { return by_holder_.contains(holder); }
+  bool Knows(HolderId holder, std::uint64_t name) const;
+  // (holder, name) pairs that have too few parts.
+  std::uint64_t incomplete() const { return incomplete_; }
+  // The holder is gone with all it had; the memory is given back in slices.
+  void Retire(HolderId holder);
+  // True: more is left.
+  bool CleanupSlice(std::size_t budget);
+  std::size_t bytes() const;
+
+ private:
+  using SetId = std::uint32_t;  // 0: the empty set
+  using Names = std::unordered_map<std::uint64_t, SetId>;
+  struct Held {
+    Names names;
+    std::uint64_t incomplete = 0;
+  };
+  struct Set {
+    std::vector<std::uint64_t> parts;  // ascending
+    Sum128 mix = 0;                    // sum over the parts
+    std::uint64_t key = 0;             // of sets_by_key_
+    std::uint64_t uses = 0;
+  };
+
+  SetId Intern(std::vector<std::uint64_t> parts);
+  void Release(SetId id);
+  SetId Find(HolderId holder, std::uint64_t name) const;
+  Change Move(HolderId holder, std::size_t needed, std::uint64_t name,
+              std::vector<std::uint64_t> parts);
+
+  std::unordered_map<HolderId, Held> by_holder_;
+  std::uint64_t incomplete_ = 0;
+  std::deque<Names> garbage_;
+  std::vector<Set> sets_ = std::vector<Set>(1);
+  std::vector<SetId> free_;
+  std::unordered_multimap<std::uint64_t, SetId> sets_by_key_;  // looked up, never iterated
+  std::size_t names_ = 0, part_slots_ = 0;
+};
+
+}  // namespace conductor
