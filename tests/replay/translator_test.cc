@@ -415,18 +415,14 @@ TEST_F(TranslatorTest, EventsKeepTheirOrder) {
 }
 
 TEST_F(TranslatorTest, TypesOfALaterReleaseAreCountedAsUnsupported) {
-  for (PublisherType type : {PublisherType::kSglang, PublisherType::kMooncake}) {
-    translator_.reset();
-    seed_.registration.type = type;
-    const Frame frame = RunFrame({S({11u}, {}, A())});
-    EXPECT_TRUE(frame.events.empty());
-    EXPECT_EQ(frame.ignored, (Ignored{{IgnoreReason::kUnsupported, 1}}));
-    EXPECT_NE(translator().last_error().find("unsupported yet"), std::string_view::npos);
-  }
+  seed_.registration.type = PublisherType::kMooncake;
+  const Frame frame = RunFrame({S({11u}, {}, A())});
+  EXPECT_TRUE(frame.events.empty());
+  EXPECT_EQ(frame.ignored, (Ignored{{IgnoreReason::kUnsupported, 1}}));
+  EXPECT_NE(translator().last_error().find("unsupported yet"), std::string_view::npos);
 }
 
-TEST_F(TranslatorTest, SglangPagesBehindTheSwitch) {
-  options_.decode_sglang = true;
+TEST_F(TranslatorTest, SglangPages) {
   seed_.registration.type = PublisherType::kSglang;
   seed_.registration.hash_profile = *MakeHashProfile("sglang", "sha256_raw", "0", "first64_be");
   const auto digests = Digests({1, 2, 3, 4, 5, 6});
