@@ -1,8 +1,10 @@
 #include "replay/translator.h"
 
+#include <span>
 #include <utility>
 
 #include "replay/wire/engine_decoder.h"
+#include "replay/wire/store_decoder.h"
 #include "src/hash/extra_keys.h"
 
 namespace conductor {
@@ -36,11 +38,15 @@ void Translator::OnNewLife() {
   seen_full_size_block_ = false;
   state_is_this_life_ = false;
   tiers_stored_ = 0;
+  pools_stored_.clear();
+  pools_forgotten_ = false;
   scopes_.clear();
 }
 
 void Translator::OnDropped(DropReason reason) {
   tiers_stored_ = 0;
+  pools_stored_.clear();
+  pools_forgotten_ = false;
   if (reason == DropReason::kDisconnected) OnNewLife();
 }
 
@@ -50,21 +56,29 @@ bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& fac
   frame.number = received.number;
   frame.fingerprint = received.fingerprint;
   emptied_ = false;
+  const std::span payload(reinterpret_cast<const std::uint8_t*>(received.payload.data()),
+                          received.payload.size());
+  const auto refuse = [&](const Error& error) {
+    Ignore(frame, IgnoreReason::kUndecodableFrame, error.message);
+  };
   if (registration_.type == PublisherType::kMooncake) {
-    Ignore(frame, IgnoreReason::kUnsupported,
-           "unsupported yet: streams of type " + std::string(ToString(registration_.type)));
-  } else {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(received.payload.data());
     const auto batch =
-        DecodeEnginePayload(registration_.type, {bytes, received.payload.size()}, options_.wire);
-    if (batch) {
-      TranslateBatch(*batch, frame, facts);
-    } else {
-      Ignore(frame, IgnoreReason::kUndecodableFrame, batch.error().message);
-    }
+        DecodeStorePayload(registration_.hash_profile.strategy, payload, options_.wire);
+    batch ? TranslateStore(*batch, frame) : refuse(batch.error());
+  } else {
+    const auto batch = DecodeEnginePayload(registration_.type, payload, options_.wire);
+    batch ? TranslateBatch(*batch, frame, facts) : refuse(batch.error());
   }
   facts.emplace_back(std::move(frame));
   return emptied_;
+}
+
+void Translator::CountRejected(const BatchEnvelope& batch, Frame& frame) {
+  if (const std::uint64_t rejected = batch.RejectedTotal(); rejected > 0) {
+    Ignore(frame, IgnoreReason::kUndecodableEvent,
+           batch.rejected.empty() ? "undecodable event" : batch.rejected.front().text);
+    frame.ignored[IgnoreReason::kUndecodableEvent] = rejected;
+  }
 }
 
 void Translator::TranslateBatch(const WireBatch& batch, Frame& frame, std::vector<Fact>& facts) {
@@ -73,11 +87,7 @@ void Translator::TranslateBatch(const WireBatch& batch, Frame& frame, std::vecto
     return Ignore(frame, IgnoreReason::kRankMismatch,
                   Contradiction("rank", *batch.dp_rank, registration_.dp_rank));
   }
-  if (const std::uint64_t rejected = batch.RejectedTotal(); rejected > 0) {
-    Ignore(frame, IgnoreReason::kUndecodableEvent,
-           batch.rejected.empty() ? "undecodable event" : batch.rejected.front().text);
-    frame.ignored[IgnoreReason::kUndecodableEvent] = rejected;
-  }
+  CountRejected(batch, frame);
   FindCountingGroup(batch, facts);
   frame.events.reserve(batch.events.size());
   for (const WireEvent& event : batch.events) {

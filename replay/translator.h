@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "replay/digest_cache.h"
 #include "replay/received_frame.h"
 #include "replay/wire/event.h"
+#include "replay/wire/store_event.h"
 #include "replay/wire/wire_limits.h"
 #include "src/fact.h"
 #include "src/hash/chain.h"
@@ -56,11 +58,17 @@ class Translator {
     std::optional<std::string> name_in_fact;  // only when it differs from the registration
   };
 
+  void CountRejected(const BatchEnvelope& batch, Frame& frame);
   void TranslateBatch(const WireBatch& batch, Frame& frame, std::vector<Fact>& facts);
   void TranslateStored(const WireEvent& event, Frame& frame);
   void TranslateRemoved(const WireEvent& event, Frame& frame);
   void TranslateCleared(Frame& frame);
   void FindCountingGroup(const WireBatch& batch, std::vector<Fact>& facts);
+
+  // A store's objects (translate_store.cc).
+  void TranslateStore(const StoreBatch& batch, Frame& frame);
+  void TranslateObject(const StoreEvent& event, Frame& frame);
+  void TranslatePoolCleared(const StoreEvent& event, Frame& frame);
 
   std::optional<Tier> TierOf(const WireEvent& event) const;
   bool CountsHere(const WireEvent& event, Frame& frame);
@@ -87,6 +95,9 @@ class Translator {
   bool state_is_this_life_ = true;
   // Tiers that this process saw stores for since it last knew the stream to be empty.
   std::uint32_t tiers_stored_ = 0;
+  // The same of a store: its (backend, tenant) pairs.
+  std::set<std::pair<std::string, std::string>> pools_stored_;
+  bool pools_forgotten_ = false;  // there were too many to remember
   bool emptied_ = false;
   std::map<std::string, DigestCache::Scope> scopes_;
   std::string last_error_;

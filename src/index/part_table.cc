@@ -6,13 +6,11 @@
 #include "src/limits.h"
 
 namespace conductor {
-namespace {
 
-std::uint64_t PartHash(std::string_view part) {
-  return static_cast<std::uint64_t>(FactMix(part.data(), part.size()));
+std::uint64_t PartTable::HashOf(std::string_view text) {
+  const auto hash = static_cast<std::uint64_t>(FactMix(text.data(), text.size()));
+  return hash == 0 ? 1 : hash;
 }
-
-}  // namespace
 
 PartTable::SetId PartTable::Find(HolderId holder, std::uint64_t name) const {
   const auto held = by_holder_.find(holder);
@@ -26,22 +24,20 @@ bool PartTable::Knows(HolderId holder, std::uint64_t name) const {
 }
 
 PartTable::Change PartTable::Add(HolderId holder, std::size_t needed, std::uint64_t name,
-                                 std::string_view part) {
-  std::vector<std::uint64_t> parts = sets_[Find(holder, name)].parts;
-  const std::uint64_t hash = PartHash(part);
-  const auto place = std::lower_bound(parts.begin(), parts.end(), hash);
-  if (place != parts.end() && *place == hash) return {};
+                                 const Part& part) {
+  std::vector<Part> parts = sets_[Find(holder, name)].parts;
+  const auto place = std::lower_bound(parts.begin(), parts.end(), part);
+  if (place != parts.end() && *place == part) return {};
   if (parts.size() >= kPartsPerBlockMax) return {.outcome = Outcome::kTooMany};
-  parts.insert(place, hash);
+  parts.insert(place, part);
   return Move(holder, needed, name, std::move(parts));
 }
 
 PartTable::Change PartTable::Remove(HolderId holder, std::size_t needed, std::uint64_t name,
-                                    std::string_view part) {
-  std::vector<std::uint64_t> parts = sets_[Find(holder, name)].parts;
-  const std::uint64_t hash = PartHash(part);
-  const auto place = std::lower_bound(parts.begin(), parts.end(), hash);
-  if (place == parts.end() || *place != hash) return {};
+                                    const Part& part) {
+  std::vector<Part> parts = sets_[Find(holder, name)].parts;
+  const auto place = std::lower_bound(parts.begin(), parts.end(), part);
+  if (place == parts.end() || *place != part) return {};
   parts.erase(place);
   return Move(holder, needed, name, std::move(parts));
 }
@@ -52,16 +48,14 @@ PartTable::Change PartTable::Clear(HolderId holder, std::size_t needed, std::uin
 }
 
 PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint64_t name,
-                                  std::vector<std::uint64_t> parts) {
+                                  std::vector<Part> parts) {
   const SetId from = Find(holder, name);
-  const std::size_t before = sets_[from].parts.size(), after = parts.size();
-  Change change{Outcome::kChanged, before >= needed, after >= needed, sets_[from].mix, 0};
   const SetId to = Intern(std::move(parts));
-  change.mix_after = sets_[to].mix;
+  Change change{Outcome::kChanged, sets_[from].slots >= needed, sets_[to].slots >= needed,
+                sets_[from].mix, sets_[to].mix};
   Held& held = by_holder_[holder];
-  const auto is_incomplete = [needed](std::size_t count) { return count > 0 && count < needed; };
-  if (is_incomplete(before)) --held.incomplete, --incomplete_;
-  if (is_incomplete(after)) ++held.incomplete, ++incomplete_;
+  if (from != 0 && !change.before) --held.incomplete, --incomplete_;
+  if (to != 0 && !change.after) ++held.incomplete, ++incomplete_;
   if (from == 0) ++names_;
   if (to != 0) {
     held.names[name] = to;
@@ -74,7 +68,7 @@ PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint
   return change;
 }
 
-PartTable::SetId PartTable::Intern(std::vector<std::uint64_t> parts) {
+PartTable::SetId PartTable::Intern(std::vector<Part> parts) {
   if (parts.empty()) return 0;
   const auto key =
       static_cast<std::uint64_t>(FactMix(parts.data(), parts.size() * sizeof(parts[0])));
@@ -95,7 +89,13 @@ PartTable::SetId PartTable::Intern(std::vector<std::uint64_t> parts) {
   set.key = key;
   set.uses = 1;
   set.mix = 0;
-  for (const std::uint64_t& part : parts) set.mix += FactMix(&part, sizeof(part));
+  set.slots = 0;
+  std::uint64_t last_slot = 0;
+  for (const Part& part : parts) {  // by slot
+    set.mix += FactMix(&part.id, sizeof(part.id));
+    if (part.slot != last_slot) ++set.slots;
+    last_slot = part.slot;
+  }
   part_slots_ += parts.size();
   set.parts = std::move(parts);
   sets_by_key_.emplace(key, id);
@@ -139,7 +139,8 @@ bool PartTable::CleanupSlice(std::size_t budget) {
 
 std::size_t PartTable::bytes() const {
   constexpr std::size_t kNodeBytes = 40;  // of a hash map of two words
-  return names_ * kNodeBytes + sets_.size() * (sizeof(Set) + kNodeBytes) + part_slots_ * 8;
+  return names_ * kNodeBytes + sets_.size() * (sizeof(Set) + kNodeBytes) +
+         part_slots_ * sizeof(Part);
 }
 
 }  // namespace conductor

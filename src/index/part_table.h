@@ -2,8 +2,9 @@
 //
 // A store keeps one block as several objects: one for each rank, for K and V, for each layer, as
 // far as the object key tells. The set of parts is idempotent: the same object announced twice is
-// one part. Equal sets are one object with an id, so memory does not grow with parts x blocks.
-// A part is known by a 64-bit hash of its canonical text; the text itself is not kept.
+// one part. A block is present while enough different *slots* have a part; a slot is what the
+// registration's totals tell apart (without totals: one slot, and one is enough).
+// Equal sets are one object with an id, so memory does not grow with parts x blocks.
 //
 // Owned by the apply thread; readers never look here.
 #pragma once
@@ -28,10 +29,16 @@ class PartTable {
     bool before = false, after = false;    // whether the block is present
     Sum128 mix_before = 0, mix_after = 0;  // of the set of parts; 0 for an empty one
   };
-  // `needed`: parts that make a block present; the same for all blocks of a holder, at least 1.
-  Change Add(HolderId holder, std::size_t needed, std::uint64_t name, std::string_view part);
+  struct Part {
+    std::uint64_t slot = 0;  // hash of its slot's text; 0: outside the totals, fills none
+    std::uint64_t id = 0;    // hash of its canonical text, which is not kept
+    auto operator<=>(const Part&) const = default;
+  };
+  static std::uint64_t HashOf(std::string_view text);
+  // `needed`: slots that make a block present; the same for all blocks of a holder, at least 1.
+  Change Add(HolderId holder, std::size_t needed, std::uint64_t name, const Part& part);
   // kUnchanged: the holder has no such part.
-  Change Remove(HolderId holder, std::size_t needed, std::uint64_t name, std::string_view part);
+  Change Remove(HolderId holder, std::size_t needed, std::uint64_t name, const Part& part);
 
   // All parts of a name.
   Change Clear(HolderId holder, std::size_t needed, std::uint64_t name);
@@ -54,17 +61,17 @@ class PartTable {
     std::uint64_t incomplete = 0;
   };
   struct Set {
-    std::vector<std::uint64_t> parts;  // ascending
-    Sum128 mix = 0;                    // sum over the parts
-    std::uint64_t key = 0;             // of sets_by_key_
+    std::vector<Part> parts;  // ascending
+    std::size_t slots = 0;    // different ones that are filled
+    Sum128 mix = 0;           // sum over the parts
+    std::uint64_t key = 0;    // of sets_by_key_
     std::uint64_t uses = 0;
   };
 
-  SetId Intern(std::vector<std::uint64_t> parts);
+  SetId Intern(std::vector<Part> parts);
   void Release(SetId id);
   SetId Find(HolderId holder, std::uint64_t name) const;
-  Change Move(HolderId holder, std::size_t needed, std::uint64_t name,
-              std::vector<std::uint64_t> parts);
+  Change Move(HolderId holder, std::size_t needed, std::uint64_t name, std::vector<Part> parts);
 
   std::unordered_map<HolderId, Held> by_holder_;
   std::uint64_t incomplete_ = 0;

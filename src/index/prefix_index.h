@@ -109,8 +109,8 @@ class PrefixIndex {
     PoolId pool = 0;
     Tier tier = Tier::kCpuShare;
     std::uint64_t name = 0;
-    std::string_view part;
-    std::size_t parts_needed = 1;  // parts that make the block present
+    PartTable::Part part;
+    std::size_t parts_needed = 1;  // slots that make the block present
   };
   Outcome StorePart(const PoolObject& object);
   // False: the pool has no such part.

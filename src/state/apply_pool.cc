@@ -1,5 +1,8 @@
 // Pools: what a store's objects do to the index.
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
 
 #include "src/state/state_machine.h"
 
@@ -17,14 +20,46 @@ ContextKey ContextOf(const Registration& registration, const PoolEvent& event) {
   return key;
 }
 
-// Parts that make a block present: one, unless the registration names totals. A total of 0 means
-// that objects are not split that way.
-std::size_t PartsNeeded(const Registration& registration) {
+// Slots that make a block present: one, unless the registration names totals. A dimension of total
+// 0 or 1 tells nothing apart.
+std::size_t SlotsNeeded(const PoolParts& totals) {
   std::uint64_t needed = 1;
-  for (const auto& [dimension, total] : registration.pool_parts) {
+  for (const auto& [dimension, total] : totals) {
     if (total > 1) needed = std::min<std::uint64_t>(needed * total, kPartsPerBlockMax);
   }
   return needed;
+}
+
+// The value of "name=value" among the part's coordinates ("tp=2@kv=k|...").
+std::optional<std::string_view> Coordinate(std::string_view part, std::string_view name) {
+  std::string_view rest = part.substr(0, part.find('|'));
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find('@'));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    if (item.size() > name.size() && item.starts_with(name) && item[name.size()] == '=') {
+      return item.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether a coordinate is one of the `total` that are asked for. K and V are no numbers.
+bool IsBelow(std::string_view value, std::uint32_t total) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  return !is_number || number < total;
+}
+
+PartTable::Part PartOf(const PoolParts& totals, const std::string& part) {
+  std::string slot;
+  for (const auto& [dimension, total] : totals) {
+    if (total <= 1) continue;
+    const auto value = Coordinate(part, dimension);
+    if (!value || !IsBelow(*value, total)) return {0, PartTable::HashOf(part)};
+    slot.append(dimension).append("=").append(*value).append("@");
+  }
+  return {PartTable::HashOf(slot), PartTable::HashOf(part)};
 }
 
 template <typename PoolEvent>
@@ -33,8 +68,8 @@ PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolEvent& eve
   object.stream = stream.id;
   object.tier = event.tier;
   object.name = event.name.projected;
-  object.part = event.part;
-  object.parts_needed = PartsNeeded(stream.registration);
+  object.part = PartOf(stream.registration.pool_parts, event.part);
+  object.parts_needed = SlotsNeeded(stream.registration.pool_parts);
   return object;
 }
 
@@ -70,7 +105,7 @@ bool StateMachine::EvictParts(const StreamFacts& stream, ContextId context, cons
   object.stream = stream.id;
   object.tier = fact.tier;
   object.name = fact.name.projected;
-  object.parts_needed = PartsNeeded(stream.registration);
+  object.parts_needed = SlotsNeeded(stream.registration.pool_parts);
   return index_.EvictParts(object);
 }
 

@@ -426,7 +426,7 @@ void RandomOps::AddPool(Slot& slot, std::vector<Event>* events) {
   stored.model_name = path.context.model_name;
   stored.lora_name = path.context.lora_name;
   stored.block_size = path.context.block_size;
-  stored.part = random_.Percent(60) ? "k" : "v";
+  stored.part = random_.Percent(60) ? "kv=k|" : "kv=v|";
   const bool removes = random_.Percent(40);
   for (std::size_t i = random_.Below(chain.size()); i < chain.size(); ++i) {
     stored.name = {names_.Project(path.strategy, chain[i]), ""};

@@ -414,14 +414,6 @@ TEST_F(TranslatorTest, EventsKeepTheirOrder) {
   EXPECT_TRUE(std::holds_alternative<Stored>(frame.events[3]));
 }
 
-TEST_F(TranslatorTest, TypesOfALaterReleaseAreCountedAsUnsupported) {
-  seed_.registration.type = PublisherType::kMooncake;
-  const Frame frame = RunFrame({S({11u}, {}, A())});
-  EXPECT_TRUE(frame.events.empty());
-  EXPECT_EQ(frame.ignored, (Ignored{{IgnoreReason::kUnsupported, 1}}));
-  EXPECT_NE(translator().last_error().find("unsupported yet"), std::string_view::npos);
-}
-
 TEST_F(TranslatorTest, SglangPages) {
   seed_.registration.type = PublisherType::kSglang;
   seed_.registration.hash_profile = *MakeHashProfile("sglang", "sha256_raw", "0", "first64_be");

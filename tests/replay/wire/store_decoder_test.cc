@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/replay/wire/counting_new.h"
-#include "tests/replay/wire/wire_test_util.h"
+#include "tests/replay/wire/store_messages.h"
 
 namespace conductor {
 namespace {
@@ -24,48 +24,8 @@ using wire_test::Text;
 using wire_test::Uint;
 using wire_test::Write;
 using Kind = StoreEvent::Kind;
-using Pairs = std::vector<std::pair<std::string, Write>>;
 
-constexpr std::int64_t kTime = 1'786'000'000'123;
-const std::string kKey = "m@tp_rank:0@pcp0@dcp0@pp_rank:0@fedcba9876543210";
-constexpr std::uint64_t kName = 0xfedcba9876543210;
-
-std::string Message(const Write& value) {
-  MsgpackWriter writer;
-  value(writer);
-  return std::move(writer).Take();
-}
-std::string Batch(std::vector<Write> events) {
-  return Message(Array({Int(kTime), Array(std::move(events)), Int(0)}));
-}
-
-// A valid stored event; `changes` replace, add, or (null) remove keys.
-Write Stored(const Pairs& changes = {}) {
-  Pairs pairs = {{"event_id", Int(1)},           {"timestamp", Int(kTime)},
-                 {"event_type", Text("stored")}, {"tenant_id", Text("default")},
-                 {"backend_id", Text("pool")},   {"medium", Text("cpu")},
-                 {"object_key", Text(kKey)},     {"seq_hashes", Array({})}};
-  for (const auto& [key, value] : changes) {
-    const auto at = std::find_if(pairs.begin(), pairs.end(),
-                                 [&key = key](const auto& pair) { return pair.first == key; });
-    if (at == pairs.end()) {
-      if (value) pairs.emplace_back(key, value);
-    } else if (value) {
-      at->second = value;
-    } else {
-      pairs.erase(at);
-    }
-  }
-  return Map(std::move(pairs));
-}
-Write Cleared(const Pairs& changes = {}) {
-  Pairs all = {{"event_type", Text("cleared")},
-               {"medium", nullptr},
-               {"object_key", nullptr},
-               {"seq_hashes", nullptr}};
-  all.insert(all.end(), changes.begin(), changes.end());
-  return Stored(all);
-}
+using namespace wire_test::store;  // NOLINT: short spellings of messages
 
 Result<StoreBatch> Decode(const std::string& payload, const WireLimits& limits = {},
                           HashStrategy strategy = HashStrategy::kVllmV1) {
@@ -83,7 +43,7 @@ StoreEvent One(const Write& event, HashStrategy strategy = HashStrategy::kVllmV1
 
 // The fault of `event` between two good ones, which must both stand.
 EventFault FaultOf(const Write& event) {
-  const auto batch = Decode(Batch({Cleared(), event, Stored()}));
+  const auto batch = Decode(Batch({ClearedMap(), event, StoredMap()}));
   EXPECT_TRUE(batch) << batch.error().message;
   if (!batch) return EventFault::kNone;
   if (batch->rejected.empty()) {
@@ -97,16 +57,16 @@ EventFault FaultOf(const Write& event) {
   return batch->rejected[0].fault;
 }
 EventFault With(const std::string& field, const Write& value) {
-  return FaultOf(Stored({{field, value}}));
+  return FaultOf(StoredMap({{field, value}}));
 }
 
 TEST(StoreDecoderTest, OnlyTheKeyNamesTheBlock) {
-  const StoreEvent event = One(Stored({{"model_name", Text("org/model")},
-                                       {"block_size", Int(16)},
-                                       {"lora_name", Text("ad")},
-                                       {"additional_salt", Text("w8a8")},
-                                       {"group_id", Text("7")},
-                                       {"medium", Text("disk")}}));
+  const StoreEvent event = One(StoredMap({{"model_name", Text("org/model")},
+                                          {"block_size", Int(16)},
+                                          {"lora_name", Text("ad")},
+                                          {"additional_salt", Text("w8a8")},
+                                          {"group_id", Text("7")},
+                                          {"medium", Text("disk")}}));
   EXPECT_EQ(event.kind, Kind::kStored);
   EXPECT_EQ(event.medium, Medium::kDisk);
   EXPECT_EQ(event.model_name, "org/model");
@@ -120,12 +80,12 @@ TEST(StoreDecoderTest, OnlyTheKeyNamesTheBlock) {
 TEST(StoreDecoderTest, NilEmptyAndAbsentTextsAreTheSame) {
   for (const auto& value : {Nil(), Text(""), Write()}) {
     const StoreEvent event =
-        One(Stored({{"model_name", value}, {"lora_name", value}, {"group_id", value}}));
+        One(StoredMap({{"model_name", value}, {"lora_name", value}, {"group_id", value}}));
     EXPECT_FALSE(event.model_name);
     EXPECT_FALSE(event.lora_name);
     EXPECT_FALSE(event.group_id);
   }
-  EXPECT_FALSE(One(Stored({{"block_size", Nil()}})).block_size);
+  EXPECT_FALSE(One(StoredMap({{"block_size", Nil()}})).block_size);
 }
 
 // Without the flag for keys the first releases send hashes alone, in two spellings.
@@ -134,58 +94,58 @@ TEST(StoreDecoderTest, HashesNameTheBlockWhenTheKeyIsLeftOut) {
   const auto seq = Array({Uint(15760518052499183552u)});
   const auto legacy = Ints({-2686226021210368064});
   const Pairs both = {{"object_key", nullptr}, {"seq_hashes", seq}, {"block_hashes", legacy}};
-  EXPECT_EQ(One(Stored(both)).name, name);
-  EXPECT_EQ(One(Stored({{"object_key", nullptr}, {"seq_hashes", seq}})).name, name);
+  EXPECT_EQ(One(StoredMap(both)).name, name);
+  EXPECT_EQ(One(StoredMap({{"object_key", nullptr}, {"seq_hashes", seq}})).name, name);
   EXPECT_EQ(
-      One(Stored({{"object_key", nullptr}, {"seq_hashes", nullptr}, {"block_hashes", legacy}}))
+      One(StoredMap({{"object_key", nullptr}, {"seq_hashes", nullptr}, {"block_hashes", legacy}}))
           .name,
       name);
-  EXPECT_EQ(PartOf(One(Stored(both))), "|");
+  EXPECT_EQ(PartOf(One(StoredMap(both))), "|");
 }
 
 TEST(StoreDecoderTest, HashesStandInForAKeyOfNoKnownForm) {
   const StoreEvent event =
-      One(Stored({{"object_key", Text("later form")}, {"seq_hashes", Array({Uint(kName)})}}));
+      One(StoredMap({{"object_key", Text("later form")}, {"seq_hashes", Array({Uint(kName)})}}));
   EXPECT_EQ(event.name, (BlockName{kName, ""}));
   EXPECT_EQ(PartOf(event), "|object=later form");
   const StoreEvent connector =
-      One(Stored({{"object_key", Text("later form")},
-                  {"connector_block_hash", Text("0011223344556677fedcba9876543210")},
-                  {"seq_hashes", Array({Uint(kName)})}}));
+      One(StoredMap({{"object_key", Text("later form")},
+                     {"connector_block_hash", Text("0011223344556677fedcba9876543210")},
+                     {"seq_hashes", Array({Uint(kName)})}}));
   EXPECT_EQ(connector.name.value().projected, kName);
   EXPECT_EQ(connector.name.value().digest.size(), 16u);
 }
 
 TEST(StoreDecoderTest, AnObjectOfNoBlockStandsWithoutAName) {
-  const StoreEvent event = One(Stored({{"object_key", Text("m@k@0")}}));
+  const StoreEvent event = One(StoredMap({{"object_key", Text("m@k@0")}}));
   EXPECT_FALSE(event.name);
   EXPECT_EQ(event.object_key, "m@k@0");
-  EXPECT_FALSE(One(Stored({{"object_key", nullptr}})).name);
+  EXPECT_FALSE(One(StoredMap({{"object_key", nullptr}})).name);
 }
 
 TEST(StoreDecoderTest, ProjectionFollowsTheStrategy) {
   const std::string hash = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210";
-  const Write event = Stored({{"object_key", Text(hash + "_0_k")}});
+  const Write event = StoredMap({{"object_key", Text(hash + "_0_k")}});
   EXPECT_EQ(One(event, HashStrategy::kSglang).name.value().projected, 0x0011223344556677u);
   EXPECT_TRUE(One(event, HashStrategy::kSglangBigram).name);
   EXPECT_FALSE(One(event).name);
   // Publishers know one end only.
   const Write low =
-      Stored({{"object_key", Text(hash + "_0_k")}, {"seq_hashes", Array({Uint(kName)})}});
+      StoredMap({{"object_key", Text(hash + "_0_k")}, {"seq_hashes", Array({Uint(kName)})}});
   EXPECT_EQ(One(low, HashStrategy::kSglang).name.value().projected, 0x0011223344556677u);
-  const Write stranger = Stored({{"connector_block_hash", Text(hash)}});
+  const Write stranger = StoredMap({{"connector_block_hash", Text(hash)}});
   EXPECT_FALSE(One(stranger, HashStrategy::kSglang).name);
 }
 
 TEST(StoreDecoderTest, UnknownMediaAreKeptApart) {
-  EXPECT_EQ(One(Stored({{"medium", Text("tape")}})).medium, Medium::kUnknown);
-  EXPECT_EQ(One(Stored({{"medium", Text("GPU")}})).medium, Medium::kUnknown);
+  EXPECT_EQ(One(StoredMap({{"medium", Text("tape")}})).medium, Medium::kUnknown);
+  EXPECT_EQ(One(StoredMap({{"medium", Text("GPU")}})).medium, Medium::kUnknown);
 }
 
 TEST(StoreDecoderTest, AClearIsOfBackendAndTenantAlone) {
   for (const Pairs& more : {Pairs{}, Pairs{{"medium", Nil()}, {"type", Text("AllBlocksCleared")}},
                             Pairs{{"object_key", Text(kKey)}, {"medium", Text("cpu")}}}) {
-    const StoreEvent event = One(Cleared(more));
+    const StoreEvent event = One(ClearedMap(more));
     EXPECT_EQ(event.kind, Kind::kCleared);
     EXPECT_EQ(event.backend_id, "pool");
     EXPECT_EQ(event.tenant_id, "default");
@@ -248,9 +208,9 @@ TEST(StoreEventFaultTest, RequiredFields) {
        {"event_id", "timestamp", "event_type", "tenant_id", "backend_id", "medium"}) {
     EXPECT_EQ(With(field, nullptr), EventFault::kMissingField) << field;
   }
-  EXPECT_EQ(FaultOf(Stored({{"object_key", nullptr}, {"seq_hashes", nullptr}})),
+  EXPECT_EQ(FaultOf(StoredMap({{"object_key", nullptr}, {"seq_hashes", nullptr}})),
             EventFault::kMissingField);
-  EXPECT_EQ(FaultOf(Cleared({{"backend_id", nullptr}})), EventFault::kMissingField);
+  EXPECT_EQ(FaultOf(ClearedMap({{"backend_id", nullptr}})), EventFault::kMissingField);
   EXPECT_EQ(With("medium", Nil()), EventFault::kMissingField);
 }
 
@@ -310,9 +270,9 @@ TEST(StoreEventFaultTest, Tags) {
 TEST(StoreEventFaultTest, Contradictions) {
   EXPECT_EQ(With("type", Text("BlockRemoved")), EventFault::kConflict);
   EXPECT_EQ(With("type", Text("stored")), EventFault::kConflict);
-  EXPECT_EQ(FaultOf(Cleared({{"type", Text("BlockStored")}})), EventFault::kConflict);
+  EXPECT_EQ(FaultOf(ClearedMap({{"type", Text("BlockStored")}})), EventFault::kConflict);
   EXPECT_EQ(With("timestamp", Int(kTime + 1)), EventFault::kConflict);
-  EXPECT_EQ(FaultOf(Cleared({{"timestamp", Int(1)}})), EventFault::kConflict);
+  EXPECT_EQ(FaultOf(ClearedMap({{"timestamp", Int(1)}})), EventFault::kConflict);
   EXPECT_EQ(With("seq_hashes", Array({Uint(kName)})), EventFault::kNone);
   EXPECT_EQ(With("seq_hashes", Array({Uint(kName - 1)})), EventFault::kConflict);
   EXPECT_EQ(With("seq_hashes", Array({Uint(kName), Uint(kName)})), EventFault::kFieldRange);
@@ -320,8 +280,9 @@ TEST(StoreEventFaultTest, Contradictions) {
   EXPECT_EQ(With("connector_block_hash", Text("fedcba9876543211")), EventFault::kConflict);
   EXPECT_EQ(With("block_hashes", Array({Uint(kName)})), EventFault::kConflict);
   const auto bits = static_cast<std::int64_t>(kName);
-  EXPECT_EQ(FaultOf(Stored({{"seq_hashes", Array({Uint(kName)})}, {"block_hashes", Ints({bits})}})),
-            EventFault::kNone);
+  EXPECT_EQ(
+      FaultOf(StoredMap({{"seq_hashes", Array({Uint(kName)})}, {"block_hashes", Ints({bits})}})),
+      EventFault::kNone);
 }
 
 TEST(StoreEventFaultTest, Hashes) {
@@ -335,7 +296,7 @@ TEST(StoreEventFaultTest, Hashes) {
 }
 
 TEST(StoreLimitsTest, BatchesBeyondTheLimitsAreRefused) {
-  const std::string payload = Batch({Stored(), Stored()});
+  const std::string payload = Batch({StoredMap(), StoredMap()});
   EXPECT_EQ(ReasonOf(Decode(payload, {.store_events_max = 2})), "accepted");
   EXPECT_EQ(ReasonOf(Decode(payload, {.store_events_max = 1})), "batch_limit");
   EXPECT_EQ(ReasonOf(Decode(payload, {.payload_bytes_max = payload.size()})), "accepted");
@@ -362,7 +323,7 @@ TEST(StoreLimitsTest, HeadersReserveNothing) {
       writer.WriteArrayHeader(kFiller);
       writer.WriteRaw(AsBytes(nils));
     };
-    const std::string payload = Batch({Stored({{field, list}})});
+    const std::string payload = Batch({StoredMap({{field, list}})});
     const std::size_t before = wire_test::AllocatedBytes();
     const auto batch = Decode(payload);
     EXPECT_LT(wire_test::AllocatedBytes() - before, 1u << 20) << field;
@@ -374,11 +335,11 @@ TEST(StoreLimitsTest, HeadersReserveNothing) {
 // These texts reach the log: they name fields, never what stands in them.
 TEST(StoreEventFaultTest, TextsRepeatNothingOfTheEvent) {
   for (const auto& event :
-       {Stored({{"additional_salt", Text("s3cret")}, {"event_id", Nil()}}),
-        Stored(
+       {StoredMap({{"additional_salt", Text("s3cret")}, {"event_id", Nil()}}),
+        StoredMap(
             {{"object_key", Text("s3cret")}, {"seq_hashes", Ints({1})}, {"type", Text("s3cret")}}),
-        Stored({{"event_type", Text("s3cret")}}),
-        Stored({{"connector_block_hash", Text("s3cret")}})}) {
+        StoredMap({{"event_type", Text("s3cret")}}),
+        StoredMap({{"connector_block_hash", Text("s3cret")}})}) {
     const auto batch = Decode(Batch({event}));
     ASSERT_TRUE(batch);
     ASSERT_EQ(batch->rejected.size(), 1u);

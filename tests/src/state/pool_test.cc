@@ -136,14 +136,14 @@ TEST_F(PoolTest, OnePartIsEnough) {
   world_.Register("a");
   const StreamId pool = Pool();
   const BlockName name = ExactNames({kA})[0];
-  world_.Apply(pool, Object(name, "tp=0,k"));
-  world_.Apply(pool, Object(name, "tp=0,v"));
-  world_.Apply(pool, Object(name, "tp=0,v"));
-  world_.Apply(pool, Gone(Object(name, "tp=0,k")));
+  world_.Apply(pool, Object(name, "tp=0@kv=k|"));
+  world_.Apply(pool, Object(name, "tp=0@kv=v|"));
+  world_.Apply(pool, Object(name, "tp=0@kv=v|"));
+  world_.Apply(pool, Gone(Object(name, "tp=0@kv=k|")));
   EXPECT_EQ(world_.Longest("a", {kA}), 4u);
-  world_.Apply(pool, Gone(Object(name, "tp=0,v")));
+  world_.Apply(pool, Gone(Object(name, "tp=0@kv=v|")));
   EXPECT_EQ(world_.Longest("a", {kA}), 0u) << "announced twice, it is still one part";
-  world_.Apply(pool, Gone(Object(name, "tp=0,v")));
+  world_.Apply(pool, Gone(Object(name, "tp=0@kv=v|")));
   EXPECT_EQ(world_.Facts(pool).remove_unknown, 1u);
   EXPECT_EQ(world_.PrefixCount(), 0u);
 }
@@ -152,17 +152,35 @@ TEST_F(PoolTest, TotalsDemandAllParts) {
   world_.Register("a");
   const StreamId pool = Pool({{"tp", 2}, {"kv", 2}, {"layers", 0}});
   const BlockName name = ExactNames({kA})[0];
-  for (const char* part : {"tp=0,k", "tp=0,v", "tp=1,k"}) world_.Apply(pool, Object(name, part));
+  for (const char* part : {"tp=0@kv=k|", "tp=0@kv=v|", "tp=1@kv=k|"})
+    world_.Apply(pool, Object(name, part));
   EXPECT_EQ(world_.Longest("a", {kA}), 0u);
   EXPECT_EQ(world_.PrefixCount(), 0u);
   const Sum128 incomplete = world_.state->Digest();
-  world_.Apply(pool, Object(name, "tp=1,v"));
+  world_.Apply(pool, Object(name, "tp=1@kv=v|"));
   EXPECT_EQ(world_.Longest("a", {kA}), 4u);
   EXPECT_EQ(world_.PrefixCount(), 1u);
   EXPECT_NE(Hex128(world_.state->Digest()), Hex128(incomplete));
-  world_.Apply(pool, Gone(Object(name, "tp=0,k")));
+  world_.Apply(pool, Gone(Object(name, "tp=0@kv=k|")));
   EXPECT_EQ(world_.Longest("a", {kA}), 0u);
   EXPECT_EQ(world_.Facts(pool).remove_unknown, 0u);
+}
+
+TEST_F(PoolTest, TotalsCountWhatTheyTellApart) {
+  world_.Register("a");
+  const StreamId pool = Pool({{"tp", 2}, {"layers", 0}});
+  const BlockName name = ExactNames({kA})[0];
+  for (const char* part :
+       {"tp=0@layers=0|", "tp=0@layers=1|", "tp=2@layers=0|", "layers=0|", "|"}) {
+    world_.Apply(pool, Object(name, part));
+  }
+  EXPECT_EQ(world_.Longest("a", {kA}), 0u) << "rank 0 alone, however many layers; rank 2 is none";
+  world_.Apply(pool, Object(name, "tp=1@layers=7|"));
+  EXPECT_EQ(world_.Longest("a", {kA}), 4u);
+  world_.Apply(pool, Gone(Object(name, "tp=0@layers=0|")));
+  EXPECT_EQ(world_.Longest("a", {kA}), 4u);
+  world_.Apply(pool, Gone(Object(name, "tp=0@layers=1|")));
+  EXPECT_EQ(world_.Longest("a", {kA}), 0u);
 }
 
 TEST_F(PoolTest, AClearConcernsOneBackendAndTenant) {
@@ -261,8 +279,8 @@ TEST_F(PoolTest, UnregisteringForgetsAllPools) {
   world_.Register("a");
   const StreamId pool = Pool({{"kv", 2}});
   const std::vector<BlockName> names = ExactNames({kA, kB});
-  for (const char* part : {"k", "v"}) world_.Apply(pool, Object(names[0], part));
-  world_.Apply(pool, Object(names[1], "k"));
+  for (const char* part : {"kv=k|", "kv=v|"}) world_.Apply(pool, Object(names[0], part));
+  world_.Apply(pool, Object(names[1], "kv=k|"));
   world_.Unregister("pool");
   EXPECT_EQ(world_.Longest("a", {kA, kB}), 0u);
   EXPECT_EQ(world_.state->index().blocks(), 0u);
