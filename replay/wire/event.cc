@@ -38,6 +38,8 @@ std::string_view ToString(EventFault fault) {
       return "extra_keys";
     case EventFault::kTooManyKeys:
       return "too_many_keys";
+    case EventFault::kConflict:
+      return "conflict";
   }
   return "unknown";
 }

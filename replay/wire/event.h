@@ -64,8 +64,9 @@ enum class EventFault : std::uint8_t {
   kExtraKeys = 14,  // not one entry per hash
   kTooManyKeys = 15,
   kHashTooLong = 16,  // bytes, more than kBlockNameBytesMax
+  kConflict = 17,     // a store's event that contradicts itself or its batch
 };
-inline constexpr std::size_t kEventFaultCount = 17;
+inline constexpr std::size_t kEventFaultCount = 18;
 
 // "hash_type", "token_range".
 std::string_view ToString(EventFault fault);
@@ -122,11 +123,11 @@ struct EventError {
   std::string text;  // "event 1: token_ids[2]: expected an integer, got text"
 };
 
-struct WireBatch {
+// What every batch has beside its events.
+struct BatchEnvelope {
   // The publisher's clock, whole microseconds; saturates far outside any calendar.
   std::int64_t publisher_time_us = 0;
   std::optional<std::int64_t> dp_rank;
-  std::vector<WireEvent> events;
   // The first kRejectedDetailsMax of them; the counts below are complete.
   std::vector<EventError> rejected;
   std::array<std::uint32_t, kEventFaultCount> rejected_counts{};  // by EventFault
@@ -136,6 +137,10 @@ struct WireBatch {
     for (auto count : rejected_counts) total += count;
     return total;
   }
+};
+
+struct WireBatch : BatchEnvelope {
+  std::vector<WireEvent> events;
 };
 
 }  // namespace conductor

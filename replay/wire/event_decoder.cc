@@ -1,21 +1,8 @@
 #include "replay/wire/event_decoder.h"
 
-#include <array>
 #include <iterator>
 
 namespace conductor {
-
-std::string Describe(const DecodeFault& fault, std::uint32_t event_index) {
-  std::string text = "event " + std::to_string(event_index) + ": ";
-  if (!fault.field.empty()) text += fault.field;
-  if (fault.item >= 0) text += "[" + std::to_string(fault.item) + "]";
-  if (!fault.field.empty()) text += ": ";
-  text += "expected ";
-  text += fault.expected;
-  text += ", got ";
-  text += fault.got;
-  return text;
-}
 
 // A key of a map event. A key that belongs to another publisher or another event is ignored.
 struct EventDecoder::KnownKey {
@@ -24,23 +11,6 @@ struct EventDecoder::KnownKey {
   bool stored_only;
   bool vllm;
   bool sglang;
-};
-
-// The keys of one map, to find the duplicates among them: also among keys nobody knows.
-class EventDecoder::SeenKeys {
- public:
-  // False when the key was there before. At most kMapKeysMax keys.
-  bool Add(std::string_view key) {
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (keys_[i] == key) return false;
-    }
-    keys_[count_++] = key;
-    return true;
-  }
-
- private:
-  std::array<std::string_view, kMapKeysMax> keys_;
-  std::size_t count_ = 0;
 };
 
 DecodeFault EventDecoder::Decode(WireEvent* event) {
@@ -56,7 +26,7 @@ DecodeFault EventDecoder::Decode(WireEvent* event) {
       fault = DecodeMap();
       break;
     default:
-      return Mistyped(EventFault::kEventType, "", "an array or a map");
+      return Mistyped(reader_, EventFault::kEventType, "", "an array or a map");
   }
   if (fault) return fault;
   return CheckComplete();
@@ -65,7 +35,7 @@ DecodeFault EventDecoder::Decode(WireEvent* event) {
 DecodeFault EventDecoder::DecodeArray() {
   std::uint32_t slots = 0;
   if (reader_.TryArrayHeader(&slots) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kEventType, "", "an array");
+    return Mistyped(reader_, EventFault::kEventType, "", "an array");
   }
   if (slots == 0) return {EventFault::kMissingField, "type", "the event's tag", "nothing"};
   if (auto fault = ReadTag("type")) return fault;
@@ -81,21 +51,16 @@ DecodeFault EventDecoder::DecodeArray() {
 
 DecodeFault EventDecoder::DecodeMap() {
   std::uint32_t pairs = 0;
-  if (reader_.TryMapHeader(&pairs) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kEventType, "", "a map");
-  }
-  if (pairs > kMapKeysMax) {
-    return {EventFault::kTooManyKeys, "", "no more than kMapKeysMax keys", "more"};
-  }
+  if (auto fault = ReadMapPairs(reader_, "", &pairs)) return fault;
   // Keys come in any order, but what they mean depends on the tag. It is almost always first.
   const std::size_t first_key = reader_.Offset();
   if (auto fault = FindTag(pairs)) return fault;
   reader_.Seek(first_key);
   event_->extra_keys_on_wire = event_->kind == WireEvent::Kind::kStored;
-  SeenKeys seen;
+  MapKeys seen;
   for (std::uint32_t i = 0; i < pairs; ++i) {
     std::string_view key;
-    if (auto fault = ReadKey(&seen, &key)) return fault;
+    if (auto fault = ReadMapKey(reader_, &seen, &key)) return fault;
     if (auto fault = ReadField(FieldOfKey(key))) return fault;
   }
   return {};
@@ -103,14 +68,14 @@ DecodeFault EventDecoder::DecodeMap() {
 
 // Finds `type`, or else the `event_type` of the RFC's map form.
 DecodeFault EventDecoder::FindTag(std::uint32_t pairs) {
-  SeenKeys seen;
+  MapKeys seen;
   std::optional<std::size_t> rfc_tag;
   for (std::uint32_t i = 0; i < pairs; ++i) {
     std::string_view key;
-    if (auto fault = ReadKey(&seen, &key)) return fault;
+    if (auto fault = ReadMapKey(reader_, &seen, &key)) return fault;
     if (key == "type") return ReadTag("type");
     if (key == "event_type") rfc_tag = reader_.Offset();
-    if (auto fault = Skip()) return fault;
+    if (auto fault = SkipValue(reader_)) return fault;
   }
   if (!rfc_tag) return {EventFault::kMissingField, "type", "the event's tag", "nothing"};
   reader_.Seek(*rfc_tag);
@@ -120,8 +85,9 @@ DecodeFault EventDecoder::FindTag(std::uint32_t pairs) {
 DecodeFault EventDecoder::ReadTag(std::string_view field) {
   std::string_view tag;
   const MsgpackFault fault = reader_.TryText(&tag);
-  if (fault == MsgpackFault::kUtf8) return Mistyped(EventFault::kInvalidUtf8, field, "UTF-8");
-  if (fault != MsgpackFault::kNone) return Mistyped(EventFault::kFieldType, field, "text");
+  if (fault == MsgpackFault::kUtf8)
+    return Mistyped(reader_, EventFault::kInvalidUtf8, field, "UTF-8");
+  if (fault != MsgpackFault::kNone) return Mistyped(reader_, EventFault::kFieldType, field, "text");
   const bool rfc = field == "event_type";
   if (tag == (rfc ? "stored" : "BlockStored")) {
     event_->kind = WireEvent::Kind::kStored;
@@ -135,27 +101,14 @@ DecodeFault EventDecoder::ReadTag(std::string_view field) {
   return {};
 }
 
-DecodeFault EventDecoder::ReadKey(SeenKeys* seen, std::string_view* key) {
-  const MsgpackFault fault = reader_.TryText(key);
-  if (fault == MsgpackFault::kUtf8) return Mistyped(EventFault::kInvalidUtf8, "key", "UTF-8");
-  if (fault != MsgpackFault::kNone) return Mistyped(EventFault::kKeyType, "key", "text");
-  if (!seen->Add(*key)) return {EventFault::kDuplicateKey, "key", "each key once", "one twice"};
-  return {};
-}
-
 DecodeFault EventDecoder::ReadMetadata() {
   if (reader_.TryNil() == MsgpackFault::kNone) return {};
   std::uint32_t pairs = 0;
-  if (reader_.TryMapHeader(&pairs) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, "metadata", "a map or nil");
-  }
-  if (pairs > kMapKeysMax) {
-    return {EventFault::kTooManyKeys, "metadata", "no more than kMapKeysMax keys", "more"};
-  }
-  SeenKeys seen;
+  if (auto fault = ReadMapPairs(reader_, "metadata", &pairs)) return fault;
+  MapKeys seen;
   for (std::uint32_t i = 0; i < pairs; ++i) {
     std::string_view key;
-    if (auto fault = ReadKey(&seen, &key)) return fault;
+    if (auto fault = ReadMapKey(reader_, &seen, &key)) return fault;
     const Field field = key == "cache_salt" ? Field::kCacheSalt : Field::kIgnored;
     if (auto fault = ReadField(field)) return fault;
   }
@@ -223,23 +176,23 @@ DecodeFault EventDecoder::ReadField(Field field) {
     case Field::kTokens:
       return ReadTokens();
     case Field::kBlockSize:
-      return ReadBlockSize();
+      return ReadBlockSize(reader_, &event_->block_size);
     case Field::kLoraId:
-      return ReadOptionalInteger("lora_id", &event_->lora_id);
+      return ReadOptionalInteger(reader_, "lora_id", &event_->lora_id);
     case Field::kLoraName:
-      return ReadOptionalText("lora_name", &event_->lora_name);
+      return ReadOptionalText(reader_, "lora_name", &event_->lora_name);
     case Field::kExtraKeys:
       return ReadExtraKeys();
     case Field::kGroup:
-      return ReadOptionalNatural("group_idx", &event_->group_idx);
+      return ReadOptionalNatural(reader_, "group_idx", &event_->group_idx);
     case Field::kWindow:
-      return ReadOptionalNatural("kv_cache_spec_sliding_window", &event_->sliding_window);
+      return ReadOptionalNatural(reader_, "kv_cache_spec_sliding_window", &event_->sliding_window);
     case Field::kCacheSalt:
-      return ReadOptionalText("cache_salt", &event_->cache_salt);
+      return ReadOptionalText(reader_, "cache_salt", &event_->cache_salt);
     case Field::kMetadata:
       return ReadMetadata();
     case Field::kIgnored:
-      return Skip();
+      return SkipValue(reader_);
     case Field::kMedium:
     case Field::kSpecKind:
     case Field::kLocality:
@@ -251,7 +204,7 @@ DecodeFault EventDecoder::ReadField(Field field) {
   if (field == Field::kSpecKind) name = "kv_cache_spec_kind";
   if (field == Field::kLocality) name = "locality";
   std::string_view text;
-  if (auto fault = ReadTextOrNil(name, &text)) return fault;
+  if (auto fault = ReadTextOrNil(reader_, name, &text)) return fault;
   if (text.data() == nullptr) return {};
   if (field == Field::kMedium) event_->medium = ParseMedium(text);
   if (field == Field::kSpecKind) event_->spec_kind = ParseSpecKind(text);

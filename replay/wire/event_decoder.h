@@ -12,25 +12,11 @@
 #include <string_view>
 
 #include "replay/wire/event.h"
+#include "replay/wire/event_reading.h"
 #include "replay/wire/msgpack_reader.h"
 #include "src/types.h"
 
 namespace conductor {
-
-// Why an event is dropped, cheap to hand up; worded only once it is certain.
-struct DecodeFault {
-  EventFault fault = EventFault::kNone;
-  // Static texts.
-  std::string_view field = {};
-  std::string_view expected = {};
-  std::string_view got = {};
-  std::int64_t item = -1;  // index inside the field, or -1
-
-  explicit operator bool() const { return fault != EventFault::kNone; }
-};
-
-// "event 1: token_ids[2]: expected an integer, got text".
-std::string Describe(const DecodeFault& fault, std::uint32_t event_index);
 
 class EventDecoder {
  public:
@@ -64,14 +50,12 @@ class EventDecoder {
     kIgnored,      // anything
   };
   struct KnownKey;
-  class SeenKeys;
 
   // event_decoder.cc: shapes.
   DecodeFault DecodeArray();
   DecodeFault DecodeMap();
   DecodeFault ReadTag(std::string_view field);
   DecodeFault FindTag(std::uint32_t pairs);
-  DecodeFault ReadKey(SeenKeys* seen, std::string_view* key);
   DecodeFault ReadMetadata();
   DecodeFault ReadField(Field field);
   DecodeFault CheckComplete() const;
@@ -80,23 +64,12 @@ class EventDecoder {
 
   // event_fields.cc: values.
   DecodeFault ReadHashes();
-  DecodeFault ReadHash(std::string_view field, std::int64_t item, BlockName* name);
   DecodeFault ReadParent();
   DecodeFault ReadTokens();
   DecodeFault ReadToken(std::int64_t item, std::int32_t* token);
-  DecodeFault ReadBlockSize();
   DecodeFault ReadExtraKeys();
   DecodeFault ReadExtraKey(std::int64_t item, ExtraKey* key);
   MsgpackFault ReadItemKey(ExtraKey* key);
-  // Nil leaves `text` null.
-  DecodeFault ReadTextOrNil(std::string_view field, std::string_view* text);
-  DecodeFault ReadOptionalText(std::string_view field, std::optional<std::string>* text);
-  DecodeFault ReadOptionalInteger(std::string_view field, std::optional<std::int64_t>* value);
-  DecodeFault ReadOptionalNatural(std::string_view field, std::optional<std::int64_t>* value);
-  DecodeFault Skip();
-  // The value at the reader is not the expected one.
-  DecodeFault Mistyped(EventFault fault, std::string_view field, std::string_view expected,
-                       std::int64_t item = -1) const;
   bool Spend(std::uint64_t items);
 
   const bool sglang_;

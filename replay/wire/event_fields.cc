@@ -10,24 +10,11 @@ namespace {
 // Entries reserved on the word of a header; longer lists grow as they are read.
 constexpr std::uint32_t kReserveMax = 1u << 14;
 
-constexpr std::size_t kProjectionBytes = 8;
-
-std::uint64_t BigEndian64(std::span<const std::uint8_t> bytes) {
-  std::uint64_t value = 0;
-  for (std::uint8_t byte : bytes.first(kProjectionBytes)) value = value << 8 | byte;
-  return value;
-}
-
 std::string ToText(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
-
-DecodeFault EventDecoder::Mistyped(EventFault fault, std::string_view field,
-                                   std::string_view expected, std::int64_t item) const {
-  return {fault, field, expected, ToString(reader_.PeekType()), item};
-}
 
 bool EventDecoder::Spend(std::uint64_t items) {
   if (items > items_left_) {
@@ -38,60 +25,34 @@ bool EventDecoder::Spend(std::uint64_t items) {
   return true;
 }
 
-DecodeFault EventDecoder::Skip() {
-  if (reader_.TrySkip() == MsgpackFault::kNone) return {};
-  return Mistyped(EventFault::kFieldType, "", "a well-formed value");
-}
-
 DecodeFault EventDecoder::ReadHashes() {
   std::uint32_t count = 0;
   if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, "block_hashes", "an array");
+    return Mistyped(reader_, EventFault::kFieldType, "block_hashes", "an array");
   }
   if (!Spend(count)) return {EventFault::kFieldRange, "block_hashes", "a batch's limit", "more"};
   event_->names.reserve(std::min(count, kReserveMax));
   const MsgpackType first = reader_.PeekType();
   for (std::uint32_t i = 0; i < count; ++i) {
     if (reader_.PeekType() != first) {
-      return Mistyped(EventFault::kHashType, "block_hashes", "the type of the first", i);
+      return Mistyped(reader_, EventFault::kHashType, "block_hashes", "the type of the first", i);
     }
-    if (auto fault = ReadHash("block_hashes", i, &event_->names.emplace_back())) return fault;
+    if (auto fault =
+            ReadBlockName(reader_, sglang_, "block_hashes", i, &event_->names.emplace_back()))
+      return fault;
   }
-  return {};
-}
-
-DecodeFault EventDecoder::ReadHash(std::string_view field, std::int64_t item, BlockName* name) {
-  if (MsgpackInteger integer; reader_.TryInteger(&integer) == MsgpackFault::kNone) {
-    if (sglang_ && !integer.FitsInt64()) {
-      return {EventFault::kHashType, field, "an int64", "a larger integer", item};
-    }
-    name->projected = integer.bits;
-    return {};
-  }
-  std::span<const std::uint8_t> bytes;
-  if (reader_.TryBytes(&bytes) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kHashType, field, "an integer or bytes", item);
-  }
-  if (bytes.size() < kProjectionBytes) {
-    return {EventFault::kHashTooShort, field, "at least 8 bytes", "fewer", item};
-  }
-  if (bytes.size() > kBlockNameBytesMax) {
-    return {EventFault::kHashTooLong, field, "at most kBlockNameBytesMax bytes", "more", item};
-  }
-  name->projected = BigEndian64(sglang_ ? bytes : bytes.last(kProjectionBytes));
-  if (bytes.size() > kProjectionBytes) name->digest = ToText(bytes);
   return {};
 }
 
 DecodeFault EventDecoder::ReadParent() {
   if (reader_.TryNil() == MsgpackFault::kNone) return {};
-  return ReadHash("parent_block_hash", -1, &event_->parent.emplace());
+  return ReadBlockName(reader_, sglang_, "parent_block_hash", -1, &event_->parent.emplace());
 }
 
 DecodeFault EventDecoder::ReadTokens() {
   std::uint32_t count = 0;
   if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, "token_ids", "an array");
+    return Mistyped(reader_, EventFault::kFieldType, "token_ids", "an array");
   }
   auto& tokens = event_->token_ids;
   event_->bigram = sglang_ && count > 0 && reader_.PeekType() == MsgpackType::kArray;
@@ -105,7 +66,7 @@ DecodeFault EventDecoder::ReadTokens() {
     }
     std::uint32_t pair = 0;
     if (reader_.TryArrayHeader(&pair) != MsgpackFault::kNone) {
-      return Mistyped(EventFault::kTokenType, "token_ids", "a pair like the first", i);
+      return Mistyped(reader_, EventFault::kTokenType, "token_ids", "a pair like the first", i);
     }
     if (pair != 2) {
       return {EventFault::kTokenType, "token_ids", "two integers", "another number of them", i};
@@ -121,7 +82,7 @@ DecodeFault EventDecoder::ReadTokens() {
 DecodeFault EventDecoder::ReadToken(std::int64_t item, std::int32_t* token) {
   MsgpackInteger integer;
   if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kTokenType, "token_ids", "an integer", item);
+    return Mistyped(reader_, EventFault::kTokenType, "token_ids", "an integer", item);
   }
   if (integer.negative || integer.bits > std::numeric_limits<std::int32_t>::max()) {
     return {EventFault::kTokenRange, "token_ids", "an integer in 0..2147483647", "another", item};
@@ -130,23 +91,11 @@ DecodeFault EventDecoder::ReadToken(std::int64_t item, std::int32_t* token) {
   return {};
 }
 
-DecodeFault EventDecoder::ReadBlockSize() {
-  MsgpackInteger integer;
-  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, "block_size", "an integer");
-  }
-  if (integer.negative || integer.bits == 0 || !integer.FitsInt64()) {
-    return {EventFault::kBlockSize, "block_size", "a positive integer", "another"};
-  }
-  event_->block_size = integer.AsInt64();
-  return {};
-}
-
 DecodeFault EventDecoder::ReadExtraKeys() {
   if (reader_.TryNil() == MsgpackFault::kNone) return {};
   std::uint32_t count = 0;
   if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, "extra_keys", "an array or nil");
+    return Mistyped(reader_, EventFault::kFieldType, "extra_keys", "an array or nil");
   }
   if (!Spend(count)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more"};
   extra_keys_count_ = count;
@@ -155,7 +104,7 @@ DecodeFault EventDecoder::ReadExtraKeys() {
     if (reader_.TryNil() == MsgpackFault::kNone) continue;
     std::uint32_t keys = 0;
     if (reader_.TryArrayHeader(&keys) != MsgpackFault::kNone) {
-      return Mistyped(EventFault::kFieldType, "extra_keys", "an array or nil", i);
+      return Mistyped(reader_, EventFault::kFieldType, "extra_keys", "an array or nil", i);
     }
     if (keys == 0) continue;
     if (!Spend(keys)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more", i};
@@ -198,7 +147,7 @@ DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKey* key) {
   if (fault == MsgpackFault::kUtf8) {
     return {EventFault::kInvalidUtf8, "extra_keys", "UTF-8", "other bytes", item};
   }
-  if (auto skipped = Skip()) return skipped;
+  if (auto skipped = SkipValue(reader_)) return skipped;
   key->text = ToText(reader_.BytesSince(start));
   event_->opaque_extra_keys = true;
   return {};
@@ -219,46 +168,6 @@ MsgpackFault EventDecoder::ReadItemKey(ExtraKey* key) {
   key->text = identifier;
   key->integer = offset.AsInt64();
   return MsgpackFault::kNone;
-}
-
-DecodeFault EventDecoder::ReadTextOrNil(std::string_view field, std::string_view* text) {
-  *text = {};
-  if (reader_.TryNil() == MsgpackFault::kNone) return {};
-  const MsgpackFault fault = reader_.TryText(text);
-  if (fault == MsgpackFault::kUtf8) {
-    return {EventFault::kInvalidUtf8, field, "UTF-8", "other bytes"};
-  }
-  if (fault != MsgpackFault::kNone) return Mistyped(EventFault::kFieldType, field, "text or nil");
-  return {};
-}
-
-DecodeFault EventDecoder::ReadOptionalText(std::string_view field,
-                                           std::optional<std::string>* text) {
-  std::string_view read;
-  if (auto fault = ReadTextOrNil(field, &read)) return fault;
-  if (!read.empty()) text->emplace(read);
-  return {};
-}
-
-DecodeFault EventDecoder::ReadOptionalInteger(std::string_view field,
-                                              std::optional<std::int64_t>* value) {
-  if (reader_.TryNil() == MsgpackFault::kNone) return {};
-  MsgpackInteger integer;
-  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
-    return Mistyped(EventFault::kFieldType, field, "an integer or nil");
-  }
-  if (!integer.FitsInt64()) return {EventFault::kFieldRange, field, "an int64", "a larger integer"};
-  *value = integer.AsInt64();
-  return {};
-}
-
-DecodeFault EventDecoder::ReadOptionalNatural(std::string_view field,
-                                              std::optional<std::int64_t>* value) {
-  if (auto fault = ReadOptionalInteger(field, value)) return fault;
-  if (value->has_value() && **value < 0) {
-    return {EventFault::kFieldRange, field, "an integer from 0", "a negative one"};
-  }
-  return {};
 }
 
 }  // namespace conductor

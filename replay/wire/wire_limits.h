@@ -31,10 +31,16 @@ inline constexpr std::size_t kMapKeysMax = 64;
 // One block name. Hybrid models of older releases joined several 32-byte digests.
 inline constexpr std::size_t kBlockNameBytesMax = 4096;
 
+// A store's object key; a longer one names no block. Its part of a block must fit the log's names.
+inline constexpr std::size_t kObjectKeyBytesMax = 896;
+
+// A hash of an object key that is kept whole; of a longer one (joined digests) the projection is.
+inline constexpr std::size_t kObjectDigestBytesMax = 64;
+
 // Rejected events of one batch that are described one by one; beyond it they are only counted.
 inline constexpr std::size_t kRejectedDetailsMax = 64;
 
-// What DecodeEnginePayload obeys; tests use smaller ones.
+// What DecodeEnginePayload and DecodeStorePayload obey; tests use smaller ones.
 struct WireLimits {
   std::size_t payload_bytes_max = kPayloadBytesMax;
   std::uint64_t events_max = kEventsPerBatchMax;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "replay/wire/msgpack_reader.h"
+#include "replay/wire/store_decoder.h"
 #include "tests/replay/wire/counting_new.h"
 #include "tests/replay/wire/wire_test_util.h"
 
@@ -56,6 +57,27 @@ void ExpectDefused(const std::string& bomb) {
       const std::string reason = ReasonOf(batch);
       EXPECT_TRUE(reason == "msgpack_truncated" || reason == "depth_limit") << reason;
     }
+  }
+  const std::string store = FromHexText("93cd0001");
+  const auto store_event = [&](std::string_view key) {
+    MsgpackWriter writer;
+    writer.WriteRaw(wire_test::AsBytes(store));
+    writer.WriteArrayHeader(1);
+    writer.WriteMapHeader(2);
+    writer.WriteText("event_type");
+    writer.WriteText("stored");
+    writer.WriteText(key);
+    return std::move(writer).Take() + bomb;
+  };
+  for (const auto& payload :
+       {bomb, store + bomb, store + FromHexText("91") + bomb, store_event("unknown"),
+        store_event("seq_hashes"), store_event("block_hashes"), store_event("object_key"),
+        store_event("block_size")}) {
+    const std::size_t before = AllocatedBytes();
+    const auto batch = DecodeStorePayload(HashStrategy::kVllmV1, wire_test::AsBytes(payload));
+    EXPECT_LT(AllocatedBytes() - before, kAllowedBytes);
+    const std::string reason = ReasonOf(batch);
+    EXPECT_TRUE(reason == "msgpack_truncated" || reason == "depth_limit") << reason;
   }
   MsgpackReader reader(wire_test::AsBytes(bomb));
   const std::size_t before = AllocatedBytes();

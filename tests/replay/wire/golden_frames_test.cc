@@ -1,4 +1,5 @@
-// Every engine frame of tests/golden/frames_visible.json against the decoder.
+// Every engine frame of tests/golden/frames_visible.json against the decoder, and every frame
+// damaged.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,34 +9,20 @@
 #include <random>
 #include <set>
 
-#include "replay/wire/frame.h"
-#include "tests/replay/wire/wire_test_util.h"
+#include "replay/wire/store_decoder.h"
+#include "tests/replay/wire/golden_entry.h"
 
 namespace conductor {
 namespace {
 
 using nlohmann::json;
-using wire_test::FromHex;
+using wire_test::GoldenEntry;
+using wire_test::LoadEntries;
+using wire_test::Names;
+using wire_test::OrNull;
+using wire_test::ReasonOf;
+using wire_test::TierWord;
 using wire_test::ToHex;
-
-constexpr std::size_t kEngineEntries = 82;  // 58 vLLM and 24 SGLang
-constexpr std::size_t kStoreEntries = 58;   // of the store's publisher: another decoder
-
-std::string TierWord(Medium medium) {
-  switch (medium) {
-    case Medium::kDevice:
-      return "gpu";
-    case Medium::kCpu:
-      return "cpu";
-    case Medium::kDisk:
-      return "disk";
-    case Medium::kExternal:
-      return "external";
-    case Medium::kUnknown:
-      return "unknown";
-  }
-  return "?";
-}
 
 SpecKind SpecKindOf(const json& text) {
   return text.is_null() ? SpecKind::kNone : ParseSpecKind(text.get<std::string>());
@@ -45,21 +32,10 @@ Locality LocalityOf(const json& text) {
   return text.is_null() ? Locality::kNone : ParseLocality(text.get<std::string>());
 }
 
-json Names(const std::vector<BlockName>& names) {
-  json all = json::array();
-  for (const auto& name : names) all.push_back(std::to_string(name.projected));
-  return all;
-}
-
 json Digests(const std::vector<BlockName>& names) {
   json all = json::array();
   for (const auto& name : names) all.push_back(ToHex(name.digest));
   return all;
-}
-
-template <typename T>
-json OrNull(const std::optional<T>& value) {
-  return value ? json(*value) : json();
 }
 
 // The golden entry of one block against ours; an entry no release has is opaque to us.
@@ -166,63 +142,18 @@ void ExpectBatch(const json& expected, const WireBatch& batch, PublisherType pub
   }
 }
 
-// Frame and payload, as the subscriber does it.
-Result<WireBatch> DecodeMessage(const std::vector<wire_test::Bytes>& frames,
-                                PublisherType publisher, const json& expected) {
-  std::vector<ByteView> parts(frames.begin(), frames.end());
-  CONDUCTOR_ASSIGN_OR_RETURN(const Frame frame, ParseLiveFrame(parts));
-  if (expected.contains("seq")) {
-    EXPECT_EQ(std::to_string(frame.seq), expected["seq"].get<std::string>());
-    const std::string topic(frame.topic.begin(), frame.topic.end());
-    EXPECT_EQ(ToHex(topic), expected["topic_hex"].get<std::string>());
-  }
-  return DecodeEnginePayload(publisher, frame.payload);
-}
-
-void ExpectRefusal(const json& entry, const Error& error) {
-  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
-  EXPECT_FALSE(error.message.empty());
-  const auto reason = entry["expected"]["reason"].get<std::string>();
-  // The notes of the golden file allow the other word here.
-  if (entry["name"] == "bad_deep_nesting_root" && error.reason == "depth_limit") return;
-  EXPECT_EQ(error.reason, reason) << error.message;
-}
-
 TEST(GoldenFramesTest, EveryEngineEntryDecodesAsWritten) {
-  const json golden = wire_test::LoadGolden("frames_visible.json");
-  ASSERT_EQ(golden["entries"].size(), golden["count"].get<std::size_t>());
-  std::size_t engines = 0;
-  std::size_t stores = 0;
   std::map<std::string, int> verdicts;
-  for (const json& entry : golden["entries"]) {
-    SCOPED_TRACE(entry["name"].get<std::string>());
-    const auto publisher = ParsePublisherType(entry["publisher_type"].get<std::string>());
-    ASSERT_TRUE(publisher);
-    if (*publisher == PublisherType::kMooncake) {
-      ++stores;
-      continue;
-    }
-    ++engines;
-    std::vector<wire_test::Bytes> frames;
-    for (const json& frame : entry["frames"]) frames.push_back(FromHex(frame.get<std::string>()));
-    const json& expected = entry["expected"];
-    const auto batch = DecodeMessage(frames, *publisher, expected);
-    const auto verdict = expected["verdict"].get<std::string>();
-    ++verdicts[verdict];
-    if (verdict == "reject_message") {
-      ASSERT_FALSE(batch);
-      ExpectRefusal(entry, batch.error());
-    } else if (verdict == "accept") {
-      ASSERT_TRUE(batch) << batch.error().message;
-      ExpectBatch(expected, *batch, *publisher);
-    } else if (batch) {
-      ExpectBatch(expected, *batch, *publisher);
-    } else {
-      ExpectRefusal(entry, batch.error());
-    }
+  for (const GoldenEntry& entry : LoadEntries()) {
+    if (!entry.IsOfEngine()) continue;
+    SCOPED_TRACE(entry.name);
+    const auto payload = entry.ParseFrames();
+    auto batch = payload ? DecodeEnginePayload(entry.publisher, *payload)
+                         : Result<WireBatch>(tl::unexpected(payload.error()));
+    ++verdicts[entry.verdict];
+    entry.ExpectVerdict(batch);
+    if (batch) ExpectBatch(entry.expected, *batch, entry.publisher);
   }
-  EXPECT_EQ(engines, kEngineEntries);
-  EXPECT_EQ(stores, kStoreEntries);
   EXPECT_EQ(verdicts["accept"], 55);
   EXPECT_EQ(verdicts["reject_message"], 25);
   EXPECT_EQ(verdicts["either"], 2);
@@ -230,35 +161,33 @@ TEST(GoldenFramesTest, EveryEngineEntryDecodesAsWritten) {
 
 // Whatever byte is lost from the end, an accepted frame becomes a refused one, never a batch.
 TEST(GoldenFramesTest, EveryTruncationIsRefused) {
-  const json golden = wire_test::LoadGolden("frames_visible.json");
   std::size_t cuts = 0;
-  for (const json& entry : golden["entries"]) {
-    const auto publisher = *ParsePublisherType(entry["publisher_type"].get<std::string>());
-    if (publisher == PublisherType::kMooncake) continue;
-    if (entry["expected"]["verdict"] != "accept") continue;
-    const auto payload = FromHex(entry["frames"][2].get<std::string>());
+  for (const GoldenEntry& entry : LoadEntries()) {
+    if (entry.verdict != "accept") continue;
+    const auto& payload = entry.frames[2];
     for (std::size_t length = 0; length < payload.size(); ++length) {
-      const auto batch = DecodeEnginePayload(publisher, std::span(payload).first(length));
-      ASSERT_EQ(wire_test::ReasonOf(batch), "msgpack_truncated")
-          << entry["name"] << " cut to " << length;
+      const auto part = std::span(payload).first(length);
+      const std::string reason = entry.IsOfEngine()
+                                     ? ReasonOf(DecodeEnginePayload(entry.publisher, part))
+                                     : ReasonOf(DecodeStorePayload(entry.strategy, part));
+      ASSERT_EQ(reason, "msgpack_truncated") << entry.name << " cut to " << length;
       ++cuts;
     }
   }
-  EXPECT_GT(cuts, 5000u);
+  EXPECT_GT(cuts, 20000u);
 }
 
 // Damaged frames end in a batch or in a named refusal; sanitizers watch the way there.
 TEST(GoldenFramesTest, DamagedFramesAreDecodedOrRefused) {
-  const json golden = wire_test::LoadGolden("frames_visible.json");
   const char* given = std::getenv("CONDUCTOR_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20260102;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
   std::size_t refused = 0;
   std::size_t decoded = 0;
-  for (const json& entry : golden["entries"]) {
-    if (entry["frames"].size() < 3) continue;
-    const auto payload = FromHex(entry["frames"][2].get<std::string>());
+  for (const GoldenEntry& entry : LoadEntries()) {
+    if (entry.frames.size() < 3) continue;
+    const auto& payload = entry.frames[2];
     if (payload.empty() || payload.size() > 4096) continue;
     for (int round = 0; round < 300; ++round) {
       auto damaged = payload;
@@ -267,6 +196,13 @@ TEST(GoldenFramesTest, DamagedFramesAreDecodedOrRefused) {
       }
       for (auto publisher : {PublisherType::kVllm, PublisherType::kSglang}) {
         const auto batch = DecodeEnginePayload(publisher, damaged);
+        ++(batch ? decoded : refused);
+        if (!batch) {
+          ASSERT_FALSE(batch.error().reason.empty());
+        }
+      }
+      for (auto strategy : {HashStrategy::kVllmV1, HashStrategy::kSglang}) {
+        const auto batch = DecodeStorePayload(strategy, damaged);
         ++(batch ? decoded : refused);
         if (!batch) {
           ASSERT_FALSE(batch.error().reason.empty());

@@ -1,0 +1,319 @@
+#include "replay/wire/store_event_decoder.h"
+
+#include <algorithm>
+
+#include "src/limits.h"
+
+namespace conductor {
+namespace {
+
+using Kind = StoreEvent::Kind;
+
+// Entries reserved on the word of a header; longer lists grow as they are read.
+constexpr std::uint32_t kReserveMax = 64;
+
+std::optional<Kind> KindOf(std::string_view tag, bool legacy) {
+  if (tag == (legacy ? "BlockStored" : "stored")) return Kind::kStored;
+  if (tag == (legacy ? "BlockRemoved" : "removed")) return Kind::kRemoved;
+  if (tag == (legacy ? "AllBlocksCleared" : "cleared")) return Kind::kCleared;
+  return std::nullopt;
+}
+
+DecodeFault Conflict(std::string_view field, std::string_view expected) {
+  return {EventFault::kConflict, field, expected, "another"};
+}
+
+}  // namespace
+
+std::string PartOf(const StoreEvent& event) {
+  if (event.key.HasName() || event.object_key.empty()) return PartOf(event.key);
+  if (event.object_key.size() > kObjectKeyBytesMax) return "|object";
+  return "|object=" + event.object_key;
+}
+
+DecodeFault StoreEventDecoder::Decode(StoreEvent* event) {
+  event_ = event;
+  fields_seen_ = 0;
+  legacy_kind_.reset();
+  legacy_type_known_ = true;
+  connector_hash_.reset();
+  seq_hashes_.clear();
+  legacy_hashes_.clear();
+  std::uint32_t pairs = 0;
+  if (auto fault = ReadMapPairs(reader_, "", &pairs)) return fault;
+  MapKeys seen;
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    std::string_view key;
+    if (auto fault = ReadMapKey(reader_, &seen, &key)) return fault;
+    if (auto fault = ReadField(FieldOfKey(key))) return fault;
+  }
+  if (auto fault = CheckComplete()) return fault;
+  if (auto fault = CheckLegacyType()) return fault;
+  if (event_->kind != Kind::kCleared) return FillNames();
+  event_->medium = Medium::kUnknown;
+  event_->object_key.clear();
+  return {};
+}
+
+StoreEventDecoder::Field StoreEventDecoder::FieldOfKey(std::string_view key) {
+  struct KnownKey {
+    std::string_view name;
+    Field field;
+  };
+  constexpr KnownKey kKeys[] = {
+      {"event_type", Field::kEventType},
+      {"type", Field::kLegacyType},
+      {"event_id", Field::kEventId},
+      {"timestamp", Field::kTimestamp},
+      {"tenant_id", Field::kTenantId},
+      {"backend_id", Field::kBackendId},
+      {"medium", Field::kMedium},
+      {"model_name", Field::kModelName},
+      {"lora_name", Field::kLoraName},
+      {"additional_salt", Field::kAdditionalSalt},
+      {"group_id", Field::kGroupId},
+      {"block_size", Field::kBlockSize},
+      {"object_key", Field::kObjectKey},
+      {"connector_block_hash", Field::kConnectorHash},
+      {"seq_hashes", Field::kSeqHashes},
+      {"block_hashes", Field::kLegacyHashes},
+      {"dp_rank", Field::kIgnoredNatural},
+      {"tp_rank", Field::kIgnoredNatural},
+      {"head_or_tp_rank", Field::kIgnoredNatural},
+      {"pcp_rank", Field::kIgnoredNatural},
+      {"dcp_rank", Field::kIgnoredNatural},
+      {"pp_rank", Field::kIgnoredNatural},
+      {"layer_id", Field::kIgnoredNatural},
+      {"base_block_idx", Field::kIgnoredNatural},
+      {"cache_prefix", Field::kIgnoredText},
+  };
+  for (const KnownKey& known : kKeys) {
+    if (known.name == key) return known.field;
+  }
+  return Field::kIgnored;
+}
+
+DecodeFault StoreEventDecoder::ReadField(Field field) {
+  fields_seen_ |= 1u << static_cast<unsigned>(field);
+  switch (field) {
+    case Field::kEventType:
+      return ReadEventType();
+    case Field::kLegacyType:
+      return ReadLegacyType();
+    case Field::kEventId:
+      return ReadNatural("event_id", &event_->event_id);
+    case Field::kTimestamp:
+      return ReadTimestamp();
+    case Field::kTenantId:
+      return ReadName("tenant_id", &event_->tenant_id);
+    case Field::kBackendId:
+      return ReadName("backend_id", &event_->backend_id);
+    case Field::kMedium:
+      return ReadMedium();
+    case Field::kModelName:
+      return ReadOptionalName("model_name", &event_->model_name);
+    case Field::kLoraName:
+      return ReadOptionalName("lora_name", &event_->lora_name);
+    case Field::kAdditionalSalt:
+      return ReadOptionalName("additional_salt", &event_->additional_salt);
+    case Field::kGroupId:
+      return ReadOptionalName("group_id", &event_->group_id);
+    case Field::kBlockSize:
+      return ReadOptionalBlockSize();
+    case Field::kObjectKey:
+      return ReadObjectKey();
+    case Field::kConnectorHash:
+      return ReadConnectorHash();
+    case Field::kSeqHashes:
+      return ReadHashes("seq_hashes", false, &seq_hashes_);
+    case Field::kLegacyHashes:
+      return ReadHashes("block_hashes", true, &legacy_hashes_);
+    case Field::kIgnoredNatural: {
+      std::optional<std::int64_t> unused;
+      return ReadOptionalNatural(reader_, "a rank or index", &unused);
+    }
+    case Field::kIgnoredText: {
+      std::string_view unused;
+      return ReadTextOrNil(reader_, "cache_prefix", &unused);
+    }
+    case Field::kIgnored:
+      break;
+  }
+  return SkipValue(reader_);
+}
+
+DecodeFault StoreEventDecoder::ReadEventType() {
+  std::string tag;
+  if (auto fault = ReadName("event_type", &tag)) return fault;
+  const auto kind = KindOf(tag, false);
+  if (!kind)
+    return {EventFault::kUnknownTag, "event_type", "that of a known event", "another text"};
+  event_->kind = *kind;
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadLegacyType() {
+  std::string_view tag;
+  if (auto fault = ReadTextOrNil(reader_, "type", &tag)) return fault;
+  if (tag.data() == nullptr) return {};
+  legacy_kind_ = KindOf(tag, true);
+  legacy_type_known_ = legacy_kind_.has_value();
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadTimestamp() {
+  std::uint64_t milliseconds = 0;
+  if (auto fault = ReadNatural("timestamp", &milliseconds)) return fault;
+  if (milliseconds == batch_timestamp_) return {};
+  return Conflict("timestamp", "that of the batch");
+}
+
+DecodeFault StoreEventDecoder::ReadNatural(std::string_view field, std::uint64_t* value) {
+  MsgpackInteger integer;
+  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+    return Mistyped(reader_, EventFault::kFieldType, field, "an integer");
+  }
+  if (integer.negative) {
+    return {EventFault::kFieldRange, field, "an integer from 0", "a negative one"};
+  }
+  *value = integer.bits;
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadName(std::string_view field, std::string* text) {
+  std::string_view read;
+  if (reader_.PeekType() == MsgpackType::kNil) {
+    return Mistyped(reader_, EventFault::kFieldType, field, "text");
+  }
+  if (auto fault = ReadTextOrNil(reader_, field, &read)) return fault;
+  if (read.size() > kNameBytesMax) {
+    return {EventFault::kFieldRange, field, "at most kNameBytesMax bytes", "more"};
+  }
+  *text = read;
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadOptionalName(std::string_view field,
+                                                std::optional<std::string>* text) {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  std::string read;
+  if (auto fault = ReadName(field, &read)) return fault;
+  if (!read.empty()) *text = std::move(read);
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadMedium() {
+  std::string_view medium;
+  if (auto fault = ReadTextOrNil(reader_, "medium", &medium)) return fault;
+  // Nil belongs to a clear alone.
+  if (medium.data() == nullptr) fields_seen_ &= ~(1u << static_cast<unsigned>(Field::kMedium));
+  if (medium == "cpu") event_->medium = Medium::kCpu;
+  if (medium == "disk") event_->medium = Medium::kDisk;
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadOptionalBlockSize() {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  return ReadBlockSize(reader_, &event_->block_size.emplace());
+}
+
+DecodeFault StoreEventDecoder::ReadObjectKey() {
+  std::string_view key;
+  if (reader_.PeekType() == MsgpackType::kNil) {
+    return Mistyped(reader_, EventFault::kFieldType, "object_key", "text");
+  }
+  if (auto fault = ReadTextOrNil(reader_, "object_key", &key)) return fault;
+  event_->object_key = key;
+  event_->key = ParseObjectKey(key, strategy_);
+  return {};
+}
+
+DecodeFault StoreEventDecoder::ReadConnectorHash() {
+  std::string_view text;
+  if (auto fault = ReadTextOrNil(reader_, "connector_block_hash", &text)) return fault;
+  if (text.data() == nullptr) return {};
+  connector_hash_ = ParseHashText(text);
+  if (connector_hash_) return {};
+  return {EventFault::kHashType, "connector_block_hash", "16 hex digits or more", "another text"};
+}
+
+DecodeFault StoreEventDecoder::ReadHashes(std::string_view field, bool negative_too,
+                                          std::vector<std::uint64_t>* hashes) {
+  std::uint32_t count = 0;
+  if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
+    return Mistyped(reader_, EventFault::kFieldType, field, "an array");
+  }
+  if (count > items_left_) {
+    limit_exceeded_ = true;
+    return {EventFault::kFieldRange, field, "a batch's limit", "more"};
+  }
+  items_left_ -= count;
+  hashes->reserve(std::min(count, kReserveMax));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    MsgpackInteger integer;
+    if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+      return Mistyped(reader_, EventFault::kHashType, field, "an integer", i);
+    }
+    if (integer.negative && !negative_too) {
+      return {EventFault::kHashType, field, "an unsigned integer", "a negative one", i};
+    }
+    hashes->push_back(integer.bits);
+  }
+  return {};
+}
+
+DecodeFault StoreEventDecoder::CheckComplete() const {
+  struct Required {
+    Field field;
+    std::string_view name;
+    bool of_clear;
+  };
+  constexpr Required kRequired[] = {
+      {Field::kEventType, "event_type", true}, {Field::kEventId, "event_id", true},
+      {Field::kTimestamp, "timestamp", true},  {Field::kTenantId, "tenant_id", true},
+      {Field::kBackendId, "backend_id", true}, {Field::kMedium, "medium", false},
+  };
+  for (const Required& required : kRequired) {
+    if (Saw(required.field) || (event_->kind == Kind::kCleared && !required.of_clear)) continue;
+    return {EventFault::kMissingField, required.name, "the field", "nothing"};
+  }
+  const bool about_an_object = Saw(Field::kObjectKey) || Saw(Field::kSeqHashes) ||
+                               Saw(Field::kLegacyHashes) || connector_hash_.has_value();
+  if (event_->kind != Kind::kCleared && !about_an_object) {
+    return {EventFault::kMissingField, "object_key", "the field, or hashes", "nothing"};
+  }
+  return {};
+}
+
+DecodeFault StoreEventDecoder::CheckLegacyType() const {
+  if (legacy_type_known_ && legacy_kind_.value_or(event_->kind) == event_->kind) return {};
+  return Conflict("type", "the one of event_type");
+}
+
+// The key is the truth; hashes beside it must agree, and stand in where it says nothing.
+DecodeFault StoreEventDecoder::FillNames() {
+  const ObjectKey& key = event_->key;
+  const auto& hashes = Saw(Field::kSeqHashes) ? seq_hashes_ : legacy_hashes_;
+  if (Saw(Field::kSeqHashes) && Saw(Field::kLegacyHashes) && seq_hashes_ != legacy_hashes_) {
+    return Conflict("block_hashes", "those of seq_hashes");
+  }
+  if (connector_hash_ && key.HasName() && connector_hash_->projected != key.low64) {
+    return Conflict("connector_block_hash", "the one of object_key");
+  }
+  // The connector's hash is one of vLLM: to an SGLang pool such an object is a stranger.
+  if (!key.HasName() && connector_hash_ && strategy_ != HashStrategy::kVllmV1) return {};
+  if (key.HasName() || connector_hash_) {
+    const std::uint64_t low64 = key.HasName() ? key.low64 : connector_hash_->projected;
+    for (std::uint64_t hash : hashes) {
+      if (hash == low64 || (key.HasName() && hash == key.name.projected)) continue;
+      return Conflict("seq_hashes", "the hash of object_key");
+    }
+    event_->names.push_back(key.HasName() ? key.name : *connector_hash_);
+    return {};
+  }
+  event_->names.reserve(hashes.size());
+  for (std::uint64_t hash : hashes) event_->names.push_back(BlockName{hash, {}});
+  return {};
+}
+
+}  // namespace conductor
