@@ -104,7 +104,9 @@ class EngineBatchDecoder {
     return {};
   }
 
-  Status ReadEvents() { return payload_.ReadEvents(events_, batch_.events, batch_); }
+  Status ReadEvents() {
+    return payload_.ReadEvents(events_, payload_.limits().events_max, batch_.events, batch_);
+  }
 
   tl::unexpected<Error> RefuseKey(std::string_view what, std::string_view expected) const {
     return payload_.Refuse(wire_reason::kEnvelopeKey, what, expected);

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "src/limits.h"
+
 namespace conductor {
 
 // A key of a map event. A key that belongs to another publisher or another event is ignored.
@@ -180,7 +182,7 @@ DecodeFault EventDecoder::ReadField(Field field) {
     case Field::kLoraId:
       return ReadOptionalInteger(reader_, "lora_id", &event_->lora_id);
     case Field::kLoraName:
-      return ReadOptionalText(reader_, "lora_name", &event_->lora_name);
+      return ReadOptionalText(reader_, "lora_name", kNameBytesMax, &event_->lora_name);
     case Field::kExtraKeys:
       return ReadExtraKeys();
     case Field::kGroup:
@@ -188,7 +190,7 @@ DecodeFault EventDecoder::ReadField(Field field) {
     case Field::kWindow:
       return ReadOptionalNatural(reader_, "kv_cache_spec_sliding_window", &event_->sliding_window);
     case Field::kCacheSalt:
-      return ReadOptionalText(reader_, "cache_salt", &event_->cache_salt);
+      return ReadOptionalText(reader_, "cache_salt", kSaltBytesMax, &event_->cache_salt);
     case Field::kMetadata:
       return ReadMetadata();
     case Field::kIgnored:

@@ -82,7 +82,7 @@ DecodeFault ReadBlockName(MsgpackReader& reader, bool sglang, std::string_view f
     return {EventFault::kHashTooLong, field, "at most kBlockNameBytesMax bytes", "more", item};
   }
   name->projected = BigEndian64(sglang ? bytes : bytes.last(kProjectionBytes));
-  if (bytes.size() > kProjectionBytes) {
+  if (bytes.size() > kProjectionBytes && bytes.size() <= kWholeNameBytesMax) {
     name->digest.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   return {};
@@ -101,10 +101,13 @@ DecodeFault ReadTextOrNil(MsgpackReader& reader, std::string_view field, std::st
   return {};
 }
 
-DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field,
+DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field, std::size_t bytes_max,
                              std::optional<std::string>* text) {
   std::string_view read;
   if (auto fault = ReadTextOrNil(reader, field, &read)) return fault;
+  if (read.size() > bytes_max) {
+    return {EventFault::kFieldRange, field, "a text within its limit", "a longer one"};
+  }
   if (!read.empty()) text->emplace(read);
   return {};
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,8 +68,8 @@ DecodeFault ReadBlockName(MsgpackReader& reader, bool sglang, std::string_view f
 
 // Nil leaves `text` null.
 DecodeFault ReadTextOrNil(MsgpackReader& reader, std::string_view field, std::string_view* text);
-// Nil and "" leave it empty.
-DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field,
+// Nil and "" leave it empty. `bytes_max`: more are out of range.
+DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field, std::size_t bytes_max,
                              std::optional<std::string>* text);
 DecodeFault ReadOptionalInteger(MsgpackReader& reader, std::string_view field,
                                 std::optional<std::int64_t>* value);

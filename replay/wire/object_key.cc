@@ -286,7 +286,7 @@ std::optional<BlockName> ParseHashText(std::string_view text) {
   BlockName name;
   std::string bytes = ToBytes(digits);
   name.projected = Low64(bytes);
-  if (bytes.size() > kProjectionBytes && bytes.size() <= kObjectDigestBytesMax) {
+  if (bytes.size() > kProjectionBytes && bytes.size() <= kWholeNameBytesMax) {
     name.digest = std::move(bytes);
   }
   return name;

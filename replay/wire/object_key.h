@@ -32,7 +32,7 @@ struct ObjectKey {
 
   Syntax syntax = Syntax::kUnknown;
   // The hash; meaningless for kUnknown. `digest` is empty for numbers, for hashes of 8 bytes and
-  // for those longer than kObjectDigestBytesMax.
+  // for those longer than kWholeNameBytesMax.
   BlockName name;
   // The lowest 8 bytes, which M2 publishers send as seq_hashes whatever the engine.
   std::uint64_t low64 = 0;

@@ -42,14 +42,14 @@ Status PayloadReader::CheckEnd() const {
   return {};
 }
 
-Result<std::uint32_t> PayloadReader::ReadEventCount() {
+Result<std::uint32_t> PayloadReader::ReadEventCount(std::uint64_t events_max) {
   std::uint32_t count = 0;
   if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
     return Refuse(wire_reason::kEventsNotArray, "events", "an array");
   }
-  if (count > limits_.events_max) {
+  if (count > events_max) {
     return Refuse(wire_reason::kBatchLimit, "events",
-                  "at most " + std::to_string(limits_.events_max) + " events");
+                  "at most " + std::to_string(events_max) + " events");
   }
   return count;
 }

@@ -27,6 +27,7 @@ class PayloadReader {
       : payload_(payload), limits_(limits), reader_(payload) {}
 
   MsgpackReader& reader() { return reader_; }
+  const WireLimits& limits() const { return limits_; }
 
   // Before anything is read.
   Status CheckSize() const;
@@ -38,8 +39,9 @@ class PayloadReader {
 
   // The list of events. `decoder` has Decode(Event*) and LimitExceeded(), as EventDecoder.
   template <typename Decoder, typename Event>
-  Status ReadEvents(Decoder& decoder, std::vector<Event>& events, BatchEnvelope& batch) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const std::uint32_t count, ReadEventCount());
+  Status ReadEvents(Decoder& decoder, std::uint64_t events_max, std::vector<Event>& events,
+                    BatchEnvelope& batch) {
+    CONDUCTOR_ASSIGN_OR_RETURN(const std::uint32_t count, ReadEventCount(events_max));
     events.reserve(std::min(count, kReserveMax));
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::size_t start = reader_.Offset();
@@ -64,7 +66,7 @@ class PayloadReader {
   // Events reserved on the word of a header; longer batches grow as they are read.
   static constexpr std::uint32_t kReserveMax = 1u << 12;
 
-  Result<std::uint32_t> ReadEventCount();
+  Result<std::uint32_t> ReadEventCount(std::uint64_t events_max);
   Status SkipDropped(std::size_t start, bool limit_exceeded);
   static void Count(const DecodeFault& fault, std::uint32_t index, BatchEnvelope& batch);
 

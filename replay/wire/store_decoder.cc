@@ -1,7 +1,7 @@
 #include "replay/wire/store_decoder.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "replay/wire/payload_reader.h"
@@ -21,7 +21,7 @@ class StoreBatchDecoder {
  public:
   StoreBatchDecoder(HashStrategy strategy, std::span<const std::uint8_t> payload,
                     const WireLimits& limits)
-      : payload_(payload, limits), events_(strategy, &payload_.reader(), limits.items_max) {}
+      : payload_(payload, limits), events_(strategy, &payload_.reader()) {}
 
   Result<StoreBatch> Run() {
     CONDUCTOR_RETURN_IF_ERROR(payload_.CheckSize());
@@ -30,7 +30,8 @@ class StoreBatchDecoder {
     }
     CONDUCTOR_ASSIGN_OR_RETURN(const std::uint32_t slots, payload_.ReadEnvelopeSlots());
     CONDUCTOR_RETURN_IF_ERROR(ReadTimestamp());
-    CONDUCTOR_RETURN_IF_ERROR(payload_.ReadEvents(events_, batch_.events, batch_));
+    CONDUCTOR_RETURN_IF_ERROR(
+        payload_.ReadEvents(events_, payload_.limits().store_events_max, batch_.events, batch_));
     if (slots > 2) {
       CONDUCTOR_ASSIGN_OR_RETURN(batch_.dp_rank, payload_.ReadRank());
     }

@@ -37,15 +37,15 @@ struct StoreEvent {
   std::optional<std::int64_t> block_size;
 
   // Stored and removed. The key as written ("" when the publisher leaves it out), as read, and the
-  // block it belongs to: from the key, else from the hashes beside it. No name: the object is of
-  // no block that we know.
+  // block it belongs to: from the key, else from the hash beside it. No name: the object is of no
+  // block that we know.
   std::string object_key;
   ObjectKey key;
-  std::vector<BlockName> names;
+  std::optional<BlockName> name;
 };
 
 // Which part of its block the event's object is: PartOf its key, or the key itself where only the
-// hashes beside it name the block.
+// hash beside it names the block.
 std::string PartOf(const StoreEvent& event);
 
 struct StoreBatch : BatchEnvelope {

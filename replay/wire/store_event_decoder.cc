@@ -1,6 +1,6 @@
 #include "replay/wire/store_event_decoder.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "src/limits.h"
 
@@ -8,9 +8,6 @@ namespace conductor {
 namespace {
 
 using Kind = StoreEvent::Kind;
-
-// Entries reserved on the word of a header; longer lists grow as they are read.
-constexpr std::uint32_t kReserveMax = 64;
 
 std::optional<Kind> KindOf(std::string_view tag, bool legacy) {
   if (tag == (legacy ? "BlockStored" : "stored")) return Kind::kStored;
@@ -37,8 +34,8 @@ DecodeFault StoreEventDecoder::Decode(StoreEvent* event) {
   legacy_kind_.reset();
   legacy_type_known_ = true;
   connector_hash_.reset();
-  seq_hashes_.clear();
-  legacy_hashes_.clear();
+  seq_hash_.reset();
+  legacy_hash_.reset();
   std::uint32_t pairs = 0;
   if (auto fault = ReadMapPairs(reader_, "", &pairs)) return fault;
   MapKeys seen;
@@ -49,7 +46,7 @@ DecodeFault StoreEventDecoder::Decode(StoreEvent* event) {
   }
   if (auto fault = CheckComplete()) return fault;
   if (auto fault = CheckLegacyType()) return fault;
-  if (event_->kind != Kind::kCleared) return FillNames();
+  if (event_->kind != Kind::kCleared) return FillName();
   event_->medium = Medium::kUnknown;
   event_->object_key.clear();
   return {};
@@ -111,13 +108,13 @@ DecodeFault StoreEventDecoder::ReadField(Field field) {
     case Field::kMedium:
       return ReadMedium();
     case Field::kModelName:
-      return ReadOptionalName("model_name", &event_->model_name);
+      return ReadOptionalText(reader_, "model_name", kNameBytesMax, &event_->model_name);
     case Field::kLoraName:
-      return ReadOptionalName("lora_name", &event_->lora_name);
+      return ReadOptionalText(reader_, "lora_name", kNameBytesMax, &event_->lora_name);
     case Field::kAdditionalSalt:
-      return ReadOptionalName("additional_salt", &event_->additional_salt);
+      return ReadOptionalText(reader_, "additional_salt", kNameBytesMax, &event_->additional_salt);
     case Field::kGroupId:
-      return ReadOptionalName("group_id", &event_->group_id);
+      return ReadOptionalText(reader_, "group_id", kNameBytesMax, &event_->group_id);
     case Field::kBlockSize:
       return ReadOptionalBlockSize();
     case Field::kObjectKey:
@@ -125,9 +122,9 @@ DecodeFault StoreEventDecoder::ReadField(Field field) {
     case Field::kConnectorHash:
       return ReadConnectorHash();
     case Field::kSeqHashes:
-      return ReadHashes("seq_hashes", false, &seq_hashes_);
+      return ReadHash("seq_hashes", false, &seq_hash_);
     case Field::kLegacyHashes:
-      return ReadHashes("block_hashes", true, &legacy_hashes_);
+      return ReadHash("block_hashes", true, &legacy_hash_);
     case Field::kIgnoredNatural: {
       std::optional<std::int64_t> unused;
       return ReadOptionalNatural(reader_, "a rank or index", &unused);
@@ -193,15 +190,6 @@ DecodeFault StoreEventDecoder::ReadName(std::string_view field, std::string* tex
   return {};
 }
 
-DecodeFault StoreEventDecoder::ReadOptionalName(std::string_view field,
-                                                std::optional<std::string>* text) {
-  if (reader_.TryNil() == MsgpackFault::kNone) return {};
-  std::string read;
-  if (auto fault = ReadName(field, &read)) return fault;
-  if (!read.empty()) *text = std::move(read);
-  return {};
-}
-
 DecodeFault StoreEventDecoder::ReadMedium() {
   std::string_view medium;
   if (auto fault = ReadTextOrNil(reader_, "medium", &medium)) return fault;
@@ -237,28 +225,22 @@ DecodeFault StoreEventDecoder::ReadConnectorHash() {
   return {EventFault::kHashType, "connector_block_hash", "16 hex digits or more", "another text"};
 }
 
-DecodeFault StoreEventDecoder::ReadHashes(std::string_view field, bool negative_too,
-                                          std::vector<std::uint64_t>* hashes) {
+DecodeFault StoreEventDecoder::ReadHash(std::string_view field, bool negative_too,
+                                        std::optional<std::uint64_t>* hash) {
   std::uint32_t count = 0;
   if (reader_.TryArrayHeader(&count) != MsgpackFault::kNone) {
     return Mistyped(reader_, EventFault::kFieldType, field, "an array");
   }
-  if (count > items_left_) {
-    limit_exceeded_ = true;
-    return {EventFault::kFieldRange, field, "a batch's limit", "more"};
+  if (count == 0) return {};
+  if (count > 1) return {EventFault::kFieldRange, field, "at most one hash", "more"};
+  MsgpackInteger integer;
+  if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
+    return Mistyped(reader_, EventFault::kHashType, field, "an integer", 0);
   }
-  items_left_ -= count;
-  hashes->reserve(std::min(count, kReserveMax));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    MsgpackInteger integer;
-    if (reader_.TryInteger(&integer) != MsgpackFault::kNone) {
-      return Mistyped(reader_, EventFault::kHashType, field, "an integer", i);
-    }
-    if (integer.negative && !negative_too) {
-      return {EventFault::kHashType, field, "an unsigned integer", "a negative one", i};
-    }
-    hashes->push_back(integer.bits);
+  if (integer.negative && !negative_too) {
+    return {EventFault::kHashType, field, "an unsigned integer", "a negative one", 0};
   }
+  *hash = integer.bits;
   return {};
 }
 
@@ -291,28 +273,29 @@ DecodeFault StoreEventDecoder::CheckLegacyType() const {
 }
 
 // The key is the truth; hashes beside it must agree, and stand in where it says nothing.
-DecodeFault StoreEventDecoder::FillNames() {
+DecodeFault StoreEventDecoder::FillName() {
   const ObjectKey& key = event_->key;
-  const auto& hashes = Saw(Field::kSeqHashes) ? seq_hashes_ : legacy_hashes_;
-  if (Saw(Field::kSeqHashes) && Saw(Field::kLegacyHashes) && seq_hashes_ != legacy_hashes_) {
-    return Conflict("block_hashes", "those of seq_hashes");
+  if (Saw(Field::kSeqHashes) && Saw(Field::kLegacyHashes) && seq_hash_ != legacy_hash_) {
+    return Conflict("block_hashes", "that of seq_hashes");
   }
-  if (connector_hash_ && key.HasName() && connector_hash_->projected != key.low64) {
-    return Conflict("connector_block_hash", "the one of object_key");
-  }
-  // The connector's hash is one of vLLM: to an SGLang pool such an object is a stranger.
-  if (!key.HasName() && connector_hash_ && strategy_ != HashStrategy::kVllmV1) return {};
-  if (key.HasName() || connector_hash_) {
-    const std::uint64_t low64 = key.HasName() ? key.low64 : connector_hash_->projected;
-    for (std::uint64_t hash : hashes) {
-      if (hash == low64 || (key.HasName() && hash == key.name.projected)) continue;
+  const auto hash = Saw(Field::kSeqHashes) ? seq_hash_ : legacy_hash_;
+  if (key.HasName()) {
+    event_->name = key.name;
+    if (connector_hash_ && connector_hash_->projected != key.low64) {
+      return Conflict("connector_block_hash", "the one of object_key");
+    }
+    if (hash && *hash != key.low64 && *hash != key.name.projected) {
       return Conflict("seq_hashes", "the hash of object_key");
     }
-    event_->names.push_back(key.HasName() ? key.name : *connector_hash_);
-    return {};
+  } else if (connector_hash_) {
+    if (hash && *hash != connector_hash_->projected) {
+      return Conflict("seq_hashes", "the connector_block_hash");
+    }
+    // It is a hash of vLLM: to an SGLang pool such an object is a stranger.
+    if (strategy_ == HashStrategy::kVllmV1) event_->name = connector_hash_;
+  } else if (hash) {
+    event_->name = BlockName{*hash, {}};
   }
-  event_->names.reserve(hashes.size());
-  for (std::uint64_t hash : hashes) event_->names.push_back(BlockName{hash, {}});
   return {};
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "replay/wire/event_reading.h"
 #include "replay/wire/store_event.h"
@@ -16,17 +15,16 @@ namespace conductor {
 
 class StoreEventDecoder {
  public:
-  // `items_max` is what the whole batch may spend on hashes.
-  StoreEventDecoder(HashStrategy strategy, MsgpackReader* reader, std::uint64_t items_max)
-      : strategy_(strategy), reader_(*reader), items_left_(items_max) {}
+  StoreEventDecoder(HashStrategy strategy, MsgpackReader* reader)
+      : strategy_(strategy), reader_(*reader) {}
 
   // Before the first event.
   void set_batch_timestamp(std::uint64_t milliseconds) { batch_timestamp_ = milliseconds; }
 
   // `event` is freshly constructed.
   DecodeFault Decode(StoreEvent* event);
-  // The last fault was the batch's limit, not the event's.
-  bool LimitExceeded() const { return limit_exceeded_; }
+  // Its events are small: only their number has a limit.
+  bool LimitExceeded() const { return false; }
 
  private:
   // Keys we look at; the others are skipped.
@@ -62,22 +60,20 @@ class StoreEventDecoder {
   DecodeFault ReadNatural(std::string_view field, std::uint64_t* value);
   // Of at most kNameBytesMax bytes.
   DecodeFault ReadName(std::string_view field, std::string* text);
-  DecodeFault ReadOptionalName(std::string_view field, std::optional<std::string>* text);
   DecodeFault ReadMedium();
   DecodeFault ReadOptionalBlockSize();
   DecodeFault ReadObjectKey();
   DecodeFault ReadConnectorHash();
-  DecodeFault ReadHashes(std::string_view field, bool negative_too,
-                         std::vector<std::uint64_t>* hashes);
+  // A list of at most one.
+  DecodeFault ReadHash(std::string_view field, bool negative_too,
+                       std::optional<std::uint64_t>* hash);
   DecodeFault CheckComplete() const;
   DecodeFault CheckLegacyType() const;
-  DecodeFault FillNames();
+  DecodeFault FillName();
 
   const HashStrategy strategy_;
   MsgpackReader& reader_;
-  std::uint64_t items_left_;
   std::uint64_t batch_timestamp_ = 0;
-  bool limit_exceeded_ = false;
 
   // Of the event being decoded.
   StoreEvent* event_ = nullptr;
@@ -85,7 +81,7 @@ class StoreEventDecoder {
   std::optional<StoreEvent::Kind> legacy_kind_;
   bool legacy_type_known_ = true;
   std::optional<BlockName> connector_hash_;
-  std::vector<std::uint64_t> seq_hashes_, legacy_hashes_;
+  std::optional<std::uint64_t> seq_hash_, legacy_hash_;
 };
 
 }  // namespace conductor

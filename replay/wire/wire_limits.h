@@ -22,20 +22,29 @@ inline constexpr std::size_t kTopicBytesMax = 4096;
 // Events of one batch. A page size of one token and a million-token prompt reach the limit.
 inline constexpr std::uint64_t kEventsPerBatchMax = 1u << 20;
 
+// The same for a store: each event becomes a fact with names of its own, so few bytes on the wire
+// may be many in the log. Masters send at most 64.
+inline constexpr std::uint64_t kStoreEventsPerBatchMax = 1u << 14;
+
 // Block names and extra keys of one batch together; each costs tens of bytes once decoded.
 inline constexpr std::uint64_t kItemsPerBatchMax = 1u << 22;
 
 // Keys of one event map (known and unknown) and of a map envelope.
 inline constexpr std::size_t kMapKeysMax = 64;
 
-// One block name. Hybrid models of older releases joined several 32-byte digests.
+// One block name.
 inline constexpr std::size_t kBlockNameBytesMax = 4096;
+
+// A name that is kept whole: one digest. Longer ones are the digests of several small blocks,
+// joined (hybrid models of older releases); they have the projection of the last of them, and only
+// that is kept. The log refuses names that are much longer.
+inline constexpr std::size_t kWholeNameBytesMax = 32;
 
 // A store's object key; a longer one names no block. Its part of a block must fit the log's names.
 inline constexpr std::size_t kObjectKeyBytesMax = 896;
 
-// A hash of an object key that is kept whole; of a longer one (joined digests) the projection is.
-inline constexpr std::size_t kObjectDigestBytesMax = 64;
+// A prompt's salt. It is only hashed, never kept.
+inline constexpr std::size_t kSaltBytesMax = 1u << 16;
 
 // Rejected events of one batch that are described one by one; beyond it they are only counted.
 inline constexpr std::size_t kRejectedDetailsMax = 64;
@@ -44,6 +53,7 @@ inline constexpr std::size_t kRejectedDetailsMax = 64;
 struct WireLimits {
   std::size_t payload_bytes_max = kPayloadBytesMax;
   std::uint64_t events_max = kEventsPerBatchMax;
+  std::uint64_t store_events_max = kStoreEventsPerBatchMax;
   std::uint64_t items_max = kItemsPerBatchMax;
 };
 

@@ -276,5 +276,17 @@ TEST(VllmEventTest, EventsWithoutHashesOrTokensAreWellFormed) {
   EXPECT_EQ(batch->events.size(), 2u);
 }
 
+// Digests of several small blocks, joined: the log would refuse so long a name.
+TEST(EngineDecoderTest, JoinedDigestsKeepTheirProjectionOnly) {
+  const std::string digest = "0123456789abcdef01234567ABCDEFGH";
+  const auto name = [](const std::string& bytes) {
+    const auto batch = DecodeVllm({StoredMap({{"block_hashes", Array({Bin(bytes)})}})});
+    return batch->events.at(0).names.at(0);
+  };
+  EXPECT_EQ(name(digest), (BlockName{0x4142434445464748, digest}));
+  EXPECT_EQ(name(digest + digest), (BlockName{0x4142434445464748, ""}));
+  EXPECT_EQ(name(digest + digest + digest), (BlockName{0x4142434445464748, ""}));
+}
+
 }  // namespace
 }  // namespace conductor

@@ -96,6 +96,12 @@ TEST(EventFaultTest, Hashes) {
   EXPECT_EQ(WithField("block_hashes", Array({Int(1), Bin("12345678")})), EventFault::kHashType);
 }
 
+// The log would refuse it, and one frame would end the log's handle for everybody.
+TEST(EventFaultTest, AdapterNamesFitTheLog) {
+  EXPECT_EQ(WithField("lora_name", Text(std::string(1024, 'a'))), EventFault::kNone);
+  EXPECT_EQ(WithField("lora_name", Text(std::string(1025, 'a'))), EventFault::kFieldRange);
+}
+
 TEST(EventFaultTest, Tokens) {
   EXPECT_EQ(WithField("token_ids", Nil()), EventFault::kFieldType);
   EXPECT_EQ(WithField("token_ids", Bin("1234")), EventFault::kFieldType);

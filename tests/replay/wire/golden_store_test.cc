@@ -76,7 +76,7 @@ void ExpectEvent(const json& op, const StoreEvent& event) {
   EXPECT_EQ(event.backend_id, op["backend_id"]);
   if (op["op"] == "clear") {
     EXPECT_EQ(event.kind, StoreEvent::Kind::kCleared);
-    EXPECT_TRUE(event.names.empty());
+    EXPECT_FALSE(event.name);
     return;
   }
   const bool stored = op["op"] == "store";
@@ -85,7 +85,7 @@ void ExpectEvent(const json& op, const StoreEvent& event) {
   EXPECT_EQ(MediumWord(event.medium), op["tier"]);
   EXPECT_EQ(MediumWord(event.medium), op["medium"]);
   EXPECT_EQ(event.object_key, op["object_key"]);
-  EXPECT_EQ(Names(event.names), op["hashes"]);
+  EXPECT_EQ(event.name ? Names({*event.name}) : json::array(), op["hashes"]);
   EXPECT_EQ(Describe(event.key), op["key"]);
   EXPECT_EQ(OrNull(event.model_name), op.value("model_name", json()));
   EXPECT_EQ(OrNull(event.lora_name), op.value("lora_name", json()));
@@ -93,7 +93,7 @@ void ExpectEvent(const json& op, const StoreEvent& event) {
   EXPECT_EQ(OrNull(event.group_id), op.value("group_id", json()));
   EXPECT_EQ(OrNull(event.additional_salt), op.value("additional_salt", json()));
   if (op.contains("connector_block_hash")) {
-    EXPECT_EQ(ToHex(event.names.at(0).digest), op["connector_block_hash"]);
+    EXPECT_EQ(ToHex(event.name.value().digest), op["connector_block_hash"]);
   }
 }
 
