@@ -49,6 +49,14 @@ inline constexpr std::size_t kSaltBytesMax = 1u << 16;
 // Rejected events of one batch that are described one by one; beyond it they are only counted.
 inline constexpr std::size_t kRejectedDetailsMax = 64;
 
+// SGLang's snapshots: records of one chunk (publishers send 4,096), records and blocks of a whole
+// one, an epoch or a barrier's id, and what is kept of an error's text.
+inline constexpr std::uint32_t kSnapshotChunkRecordsMax = 1u << 16;
+inline constexpr std::uint64_t kSnapshotRecordsMax = 1u << 24;
+inline constexpr std::size_t kSnapshotLinksMax = 1u << 24;
+inline constexpr std::size_t kSnapshotIdBytesMax = 256;
+inline constexpr std::size_t kSnapshotErrorBytesMax = 512;
+
 // What DecodeEnginePayload and DecodeStorePayload obey; tests use smaller ones.
 struct WireLimits {
   std::size_t payload_bytes_max = kPayloadBytesMax;

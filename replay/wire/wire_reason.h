@@ -1,6 +1,7 @@
 // Why a whole message was refused: the stable words in Error.reason of ParseLiveFrame,
-// ParseReplayReply and DecodeEnginePayload. They name counters, so they never change. The words
-// of a malformed value (msgpack_truncated, ...) are ToString(MsgpackFault).
+// ParseReplayReply, DecodeEnginePayload, DecodeStorePayload and the snapshot messages. They name
+// counters, so they never change. The words of a malformed value (msgpack_truncated, ...) are
+// ToString(MsgpackFault).
 #pragma once
 
 namespace conductor::wire_reason {
@@ -21,5 +22,10 @@ inline constexpr char kExtType[] = "ext_type";
 inline constexpr char kDpRankType[] = "dp_rank_type";
 inline constexpr char kBatchLimit[] = "batch_limit";
 inline constexpr char kPublisherType[] = "publisher_type";
+inline constexpr char kSnapshotWord[] = "snapshot_word";
+inline constexpr char kSnapshotHeader[] = "snapshot_header";
+inline constexpr char kSnapshotChunk[] = "snapshot_chunk";
+inline constexpr char kSnapshotEnd[] = "snapshot_end";
+inline constexpr char kSnapshotOrder[] = "snapshot_order";
 
 }  // namespace conductor::wire_reason
