@@ -96,7 +96,7 @@ TEST(EventFaultTest, Hashes) {
   EXPECT_EQ(WithField("block_hashes", Array({Int(1), Bin("12345678")})), EventFault::kHashType);
 }
 
-// The log would refuse it, and one frame would end the log's handle for everybody.
+// The log would refuse a longer one, and the frame would be written again for ever.
 TEST(EventFaultTest, AdapterNamesFitTheLog) {
   EXPECT_EQ(WithField("lora_name", Text(std::string(1024, 'a'))), EventFault::kNone);
   EXPECT_EQ(WithField("lora_name", Text(std::string(1025, 'a'))), EventFault::kFieldRange);
