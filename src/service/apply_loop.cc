@@ -14,6 +14,28 @@ constexpr std::chrono::milliseconds kIdleWait{500};
 constexpr std::int64_t kRecoverWaitMsMin = 100;
 constexpr std::int64_t kRecoverWaitMsMax = 5'000;
 
+StreamId StreamOf(const Fact& fact) {
+  return std::visit(
+      [](const auto& f) -> StreamId {
+        if constexpr (requires { f.stream; }) return f.stream;
+        return 0;
+      },
+      fact);
+}
+
+// Leaves of each frame that it was there. False: nothing was left to take out.
+bool EmptyFrames(std::vector<Fact>& facts) {
+  bool changed = false;
+  for (Fact& fact : facts) {
+    auto* frame = std::get_if<Frame>(&fact);
+    if (frame == nullptr || frame->events.empty()) continue;
+    frame->events.clear();
+    ++frame->ignored[IgnoreReason::kUndecodableFrame];
+    changed = true;
+  }
+  return changed;
+}
+
 std::string Name(const ServiceKey& key) {
   return "instance=" + key.instance_id + " tenant=" + key.tenant_id +
          " dp_rank=" + std::to_string(key.dp_rank);
@@ -171,12 +193,14 @@ void ConductorService::Impl::ReconcileStatic() {
 bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> frames) {
   Record record;
   std::size_t bytes = 0;
+  std::vector<std::size_t> ends;  // of each item's facts
   for (ApplyQueue::FrameItem& item : frames) {
     // No queued frame of an unregistered stream may resurface.
     if (state().FindStream(item.stream) == nullptr) continue;
     bytes += item.bytes;
     record.facts.insert(record.facts.end(), std::make_move_iterator(item.facts.begin()),
                         std::make_move_iterator(item.facts.end()));
+    ends.push_back(record.facts.size());
   }
   if (record.facts.empty()) return true;
   while (true) {
@@ -184,6 +208,9 @@ bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> fra
     if (seq) {
       Apply(record, *seq);
       return true;
+    }
+    if (seq.error().code == ErrorCode::kInvalidArgument) {
+      return CommitOneByOne(std::move(record), ends, seq.error().message);
     }
     switch (RecoverLog(/*after_write=*/true)) {
       case Recovered::kStopping:
@@ -197,6 +224,27 @@ bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> fra
         break;
     }
   }
+}
+
+// The log's format does not take something in the group. The decoders let no such thing through;
+// if one did, its frame alone is emptied and counted, so that the stream and all others go on.
+bool ConductorService::Impl::CommitOneByOne(Record group, const std::vector<std::size_t>& ends,
+                                            const std::string& why) {
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    std::vector<ApplyQueue::FrameItem> one(1);
+    one[0].facts.assign(std::make_move_iterator(group.facts.begin() + begin),
+                        std::make_move_iterator(group.facts.begin() + end));
+    one[0].stream = StreamOf(one[0].facts.front());
+    if (ends.size() == 1) {
+      Log(LogLevel::kError, "event=frame_refused_by_log stream=" + std::to_string(one[0].stream) +
+                                " error=\"" + why + "\"");
+      if (!EmptyFrames(one[0].facts)) return true;
+    }
+    if (!CommitFrames(std::move(one))) return false;
+    begin = end;
+  }
+  return true;
 }
 
 ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_write) {
@@ -311,6 +359,13 @@ void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command)
 void ConductorService::Impl::FlushBatch(Batch& batch) {
   if (batch.record.facts.empty()) return;
   auto seq = writer_.Write(batch.record, 0, /*synced=*/true);
+  if (!seq && seq.error().code == ErrorCode::kInvalidArgument) {
+    for (auto& command : batch.registers) command.done.set_value(tl::unexpected(seq.error()));
+    for (auto& command : batch.unregisters) command.done.set_value(tl::unexpected(seq.error()));
+    StartStreams();
+    batch = Batch{};
+    return;
+  }
   if (!seq) {
     const std::string why = "the log cannot be written: " + seq.error().message;
     const Recovered recovered = RecoverLog(/*after_write=*/true);

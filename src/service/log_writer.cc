@@ -41,7 +41,8 @@ Result<Seq> LogWriter::Write(const Record& record, std::size_t bytes, bool synce
   const bool sync = synced || policy_ == LogSync::kAlways;
   auto seq = log_.Append(std::span(&record, 1), sync ? Durability::kSynced : Durability::kBuffered);
   if (!seq) {
-    Fail(seq.error());
+    // A record that the format does not take is no fault of the log: nothing was written.
+    if (seq.error().code != ErrorCode::kInvalidArgument) Fail(seq.error());
     return seq;
   }
   appended_.store(*seq, std::memory_order_release);

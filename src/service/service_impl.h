@@ -72,6 +72,7 @@ class ConductorService::Impl {
   void StartStreams();
   // False: stopping.
   bool CommitFrames(std::vector<ApplyQueue::FrameItem> frames);
+  bool CommitOneByOne(Record group, const std::vector<std::size_t>& ends, const std::string& why);
   void RunCommands(std::vector<Command> commands);
   struct Batch;
   void FlushBatch(Batch& batch);
