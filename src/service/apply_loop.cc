@@ -47,6 +47,7 @@ void ConductorService::Impl::ApplyLoop() {
   if (!Rebuild()) return;
   ReconcileStatic();
   StartStreams();
+  streams_started_.store(true, std::memory_order_release);
   bool cleanup_left = true;
   while (true) {
     ApplyQueue::Work work = queue_.Take(cleanup_left ? std::chrono::milliseconds(0) : kIdleWait);

@@ -109,6 +109,9 @@ class ConductorService::Impl {
   std::atomic<Seq> applied_{0};
   std::atomic<Phase> phase_{Phase::kIdle};
   std::atomic<Seq> rebuild_total_{0};
+  // Static registrations are reconciled and every stream is started: before that nobody can say
+  // whether all have caught up. Release pairs with GetReadiness.
+  std::atomic<bool> streams_started_{false};
   mutable std::atomic<bool> caught_up_{false};  // latched: the first catch-up of every stream ended
   std::int64_t started_ms_ = 0;
   mutable std::atomic<std::uint64_t> queries_{0}, matched_tokens_{0}, asked_tokens_{0};

@@ -63,6 +63,10 @@ Readiness ConductorService::Impl::GetReadiness() const {
       break;
   }
   readiness.total = std::max(readiness.total, readiness.replayed);
+  if (!streams_started_.load(std::memory_order_acquire)) {
+    readiness.phase = "catching_up";
+    return readiness;
+  }
   if (!caught_up_.load(std::memory_order_acquire)) {
     std::vector<StreamId> ids;
     {

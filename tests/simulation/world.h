@@ -69,6 +69,7 @@ class World {
     kNothingGone,  // nothing that is not there now; something may be missing
     kNothingNew,   // nothing that was never there
   };
+  bool IsRecognised(const Site& site) const;
   Knowledge RequiredKnowledge(const Site& site, const StreamFacts& facts) const;
   void CheckPrompt(const Site& site, const ModelEngine::Served& served, Knowledge knowledge);
   TierCounts Believed(const Site& site, const Prompt& prompt) const;

@@ -6,9 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +26,9 @@ namespace conductor {
 // Wakes those who wait for a condition when something may have changed. Thread-safe.
 class Changes {
  public:
-  void Notify() {
-    const std::lock_guard lock(mutex_);
-    changed_.notify_all();
-  }
+  // Takes no lock: it is called under locks that conditions take too. A change that is missed is
+  // seen at the next look.
+  void Notify() { changed_.notify_all(); }
   // False: not within half a minute. Looks again now and then, as not every change is announced.
   template <typename Condition>
   bool WaitFor(const Condition& condition) {
@@ -131,15 +134,17 @@ class RecordingSource : public StreamSource {
     seeds_[seed.stream] = seed;
     changes_.Notify();
     if (refuse_) return InvalidField("invalid_value", "endpoint", "endpoint: no such device");
+    running_.insert(seed.stream);
     return {};
   }
   void Stop(StreamId stream) override {
     const std::lock_guard lock(mutex_);
     calls_.push_back("stop " + std::to_string(stream));
+    running_.erase(stream);
   }
   std::optional<StreamStatus> GetStatus(StreamId stream) const override {
     const std::lock_guard lock(mutex_);
-    if (!seeds_.contains(stream)) return std::nullopt;
+    if (!running_.contains(stream)) return std::nullopt;
     StreamStatus status;
     status.state = StreamState::kLive;
     status.first_catch_up_done = caught_up_;
@@ -148,6 +153,7 @@ class RecordingSource : public StreamSource {
   void StopAll() override {
     const std::lock_guard lock(mutex_);
     calls_.emplace_back("stop all");
+    running_.clear();
   }
 
   std::vector<std::string> calls() const {
@@ -177,6 +183,7 @@ class RecordingSource : public StreamSource {
   mutable std::mutex mutex_;  // guards everything below
   std::vector<std::string> calls_;
   std::map<StreamId, StreamSeed> seeds_;
+  std::set<StreamId> running_;
   bool refuse_ = false, caught_up_ = true;
 };
 

@@ -41,16 +41,15 @@ TEST_F(ServiceLifeTest, ARestartGivesTheSameAnswersAndDigest) {
 TEST_F(ServiceLifeTest, ItIsReadyWhenTheFirstCatchUpOfEveryStreamIsOver) {
   source_.SetCaughtUp(false);
   Start();
-  ASSERT_TRUE(changes_.WaitFor([&] { return service_->ListServices().has_value(); }));
   // Without streams there is nothing to wait for; one that joins later holds nobody up.
-  EXPECT_TRUE(service_->GetReadiness().ready);
+  ASSERT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
   MustRegister("a");
   EXPECT_TRUE(service_->GetReadiness().ready);
   service_->Stop();
   service_.reset();
 
   Start();
-  ASSERT_TRUE(changes_.WaitFor([&] { return source_.Count("start 1") == 2; }));
+  ASSERT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().streams_waiting == 1; }));
   const Readiness waiting = service_->GetReadiness();
   EXPECT_FALSE(waiting.ready);
   EXPECT_EQ(waiting.phase, "catching_up");
@@ -60,6 +59,18 @@ TEST_F(ServiceLifeTest, ItIsReadyWhenTheFirstCatchUpOfEveryStreamIsOver) {
   EXPECT_TRUE(service_->GetReadiness().ready);
   source_.SetCaughtUp(false);
   EXPECT_TRUE(service_->GetReadiness().ready);  // it stays so
+}
+
+TEST_F(ServiceLifeTest, ItIsNotReadyBeforeTheStaticStreamsAreStarted) {
+  log_.Hold();
+  Start({Static("a")});
+  log_.WaitForHeldAppend();
+  const Readiness readiness = service_->GetReadiness();
+  EXPECT_FALSE(readiness.ready);
+  EXPECT_EQ(readiness.phase, "catching_up");
+  log_.Release();
+  ASSERT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
+  EXPECT_EQ(source_.Count("start 1"), 1);
 }
 
 TEST_F(ServiceLifeTest, ADamagedLogIsFatalAndSaysWhy) {
