@@ -1,4 +1,6 @@
 // What the service does when its log fails, under every sync policy.
+#include <gmock/gmock.h>
+
 #include <thread>
 
 #include "tests/src/service/service_fixture.h"
@@ -27,6 +29,30 @@ TEST_P(LogFailureTest, FailedAppendIsWrittenAgain) {
   ASSERT_TRUE(Offer(stream, 0));
   EXPECT_TRUE(WaitForHits("a", 0));
   EXPECT_EQ(LoggedNumbers(stream), Numbers{0});
+  ExpectStateIsTheLogs();
+}
+
+TEST_P(LogFailureTest, WhatTheFormatRefusesCostsItsFrameAndNothingElse) {
+  StartReady();
+  const StreamId a = MustRegister("a"), b = MustRegister("b");
+  log_.Hold();
+  ASSERT_TRUE(Offer(b, 0));
+  log_.WaitForHeldAppend();
+  // One group: a good frame of each stream around the bad one.
+  ASSERT_TRUE(Offer(a, 1));
+  ASSERT_TRUE(Offer(a, 666));
+  ASSERT_TRUE(Offer(b, 2));
+  log_.Release();
+  EXPECT_TRUE(WaitForHits("b", 2));
+  EXPECT_TRUE(WaitForHits("a", 1));
+  EXPECT_EQ(Hits("a", 666), 0u);
+  EXPECT_EQ(LoggedNumbers(a), (Numbers{1, 666})) << "the cursor moves on";
+  EXPECT_EQ(LoggedNumbers(b), (Numbers{0, 2}));
+  const ServiceView view = View("a");
+  EXPECT_THAT(view.counters, testing::Contains(std::pair<std::string, std::uint64_t>(
+                                 "ignored_undecodable_frames_total", 1)));
+  EXPECT_TRUE(WaitForLine("event=frame_refused_by_log"));
+  EXPECT_EQ(log_.reopens(), 0) << "the log is not at fault";
   ExpectStateIsTheLogs();
 }
 
