@@ -36,6 +36,8 @@ StreamStatus StreamReport::Read(std::int64_t now_ms) const {
       {"replay_requests_total", facts.tracker.replays},
       {"replay_frames_total", facts.tracker.replay_frames},
       {"replay_failures_total", facts.tracker.replay_failures},
+      {"snapshot_requests_total", facts.tracker.snapshots},
+      {"snapshot_failures_total", facts.tracker.snapshot_failures},
       {"lost_numbers_total", facts.tracker.lost_numbers},
       {"epoch_changes_total", facts.tracker.epoch_changes},
       {"buffer_overflows_total", facts.tracker.buffer_overflows},

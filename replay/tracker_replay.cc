@@ -10,6 +10,7 @@ namespace conductor {
 
 void StreamTracker::StartCatchUp(std::int64_t now_ms, std::int64_t delay_ms) {
   CancelAsk();
+  AbandonSnapshot();  // What waits for it waits for the replay now.
   attempts_ = 0;
   rounds_ = 0;
   replied_ = false;
@@ -234,6 +235,7 @@ void StreamTracker::OnTick(std::int64_t now_ms) {
       now_ms - started_ms_ >= limits.first_catch_up_ms_max) {
     first_catch_up_done_ = true;
   }
+  if (has_snapshot_) TickSnapshot(now_ms);
   if (ask_.phase == Ask::Phase::kDelayed && now_ms >= ask_.due_ms) PrepareAsk();
   if (ask_.phase != Ask::Phase::kSent) return;
   const std::int64_t patience_ms =
@@ -243,6 +245,7 @@ void StreamTracker::OnTick(std::int64_t now_ms) {
 
 void StreamTracker::OnResumed(std::int64_t now_ms) {
   if (ask_.phase == Ask::Phase::kSent) ask_.progress_ms = now_ms;
+  snapshot_.progress_ms = now_ms;
 }
 
 }  // namespace conductor

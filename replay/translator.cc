@@ -50,6 +50,10 @@ void Translator::OnDropped(DropReason reason) {
   if (reason == DropReason::kDisconnected) OnNewLife();
 }
 
+void Translator::OnSnapshot() {
+  tiers_stored_ |= Bit(Tier::kDevice);
+}
+
 bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& facts) {
   Frame frame;
   frame.stream = stream_;

@@ -45,6 +45,9 @@ class Translator {
   // The stream's holders were forgotten; after kDisconnected so was everything about the life.
   void OnDropped(DropReason reason);
 
+  // The publisher's snapshot took the place of what its device had.
+  void OnSnapshot();
+
   // Appends the Frame, and before it the CountingGroup if this frame decides it. True: a clear in
   // it has left the stream without blocks, as far as this process knows.
   bool Translate(const ReceivedFrame& received, std::vector<Fact>& facts);

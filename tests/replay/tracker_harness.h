@@ -1,6 +1,7 @@
 // Drives one StreamTracker with a hand-held clock and spells what it says as a short text:
 // "E" new epoch, "H5" history starts at 5, "L11-13" lost, "Dl"/"Dd" dropped (lost events,
-// disconnected), "F14" frame 14 of life a, "F14b" of life b.
+// disconnected), "S21:3" a snapshot of 3 blocks that resumes at 21, "F14" frame 14 of life a,
+// "F14b" of life b.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,10 @@ inline std::string Spell(const StreamTracker::Output& output) {
   }
   if (const auto* dropped = std::get_if<Dropped>(&output)) {
     return dropped->reason == DropReason::kDisconnected ? "Dd" : "Dl";
+  }
+  if (const auto* snapshot = std::get_if<PublisherSnapshot>(&output)) {
+    return "S" + std::to_string(snapshot->resume_number) + ":" +
+           std::to_string(snapshot->links.size());
   }
   const auto& frame = std::get<ReceivedFrame>(output);
   const char life = frame.payload.empty() ? 'a' : frame.payload[0];
