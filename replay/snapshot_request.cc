@@ -10,14 +10,19 @@ SnapshotAnswer::~SnapshotAnswer() = default;
 SnapshotAnswer::SnapshotAnswer(SnapshotAnswer&&) noexcept = default;
 
 Result<bool> SnapshotAnswer::Add(std::span<const MessagePart> parts) {
-  CONDUCTOR_ASSIGN_OR_RETURN(SnapshotReply reply, ParseSnapshotReply(parts));
-  links_ += reply.links.size();
+  auto reply = ParseSnapshotReply(parts);
+  if (!reply) {
+    Error error = std::move(reply.error());
+    if (!error.message.starts_with("snapshot")) error.message.insert(0, "snapshot: ");
+    return tl::unexpected(std::move(error));
+  }
+  links_ += reply->links.size();
   if (links_ > kSnapshotBlocksMax) {
     return MakeError(
         ErrorCode::kResourceExhausted,
         "snapshot: expected at most " + std::to_string(kSnapshotBlocksMax) + " blocks, got more");
   }
-  CONDUCTOR_ASSIGN_OR_RETURN(const bool whole, assembler_->Add(std::move(reply)));
+  CONDUCTOR_ASSIGN_OR_RETURN(const bool whole, assembler_->Add(std::move(*reply)));
   const SnapshotHeader& header = assembler_->header();
   // Another rank's blocks would be hits that nobody has.
   if (header.replica_rank != rank_) {
