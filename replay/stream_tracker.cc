@@ -63,8 +63,14 @@ void StreamTracker::OnDisconnected(std::int64_t now_ms) {
 }
 
 void StreamTracker::OnLiveFrame(ReceivedFrame frame, std::int64_t now_ms, std::string_view epoch) {
-  if (!epoch.empty() && !publisher_epoch_.empty() && epoch != publisher_epoch_) {
+  const bool text_known = !epoch.empty() && !publisher_epoch_.empty();
+  if (text_known && epoch != publisher_epoch_) {
     NewLife(now_ms);  // whatever the numbers say
+  } else if (text_known && cursor_ && frame.number <= *cursor_ && !recent_.Find(frame.number)) {
+    // Of this life, and nothing to compare with: late, or once more.
+    epoch_is_live_ = true;
+    ++counters_.duplicates;
+    return;
   }
   inbox_.push_back(std::move(frame));
   ReadInbox(now_ms);

@@ -36,6 +36,7 @@
 //   D1   disconnected                              no conclusion is drawn until C1
 //   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return
 //   N1   live frame with another epoch text        new life, then L1/L2, whatever its number
+//   N2   the life's own text, n <= C, not kept     duplicate
 //
 // With a snapshot endpoint (SGLang; tracker_snapshot.cc), whether or not there is a replay one:
 //   S1   something is lost, or the history starts  live frames wait, the snapshot is asked for

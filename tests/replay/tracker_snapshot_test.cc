@@ -391,6 +391,27 @@ TEST(TrackerSnapshotTest, N1ATextThatIsNotSaidChangesNothing) {
   EXPECT_EQ(h.Out(), "F11 F12 F13");
 }
 
+TEST(TrackerSnapshotTest, N2TheSameTextIsTheSameLife) {
+  for (const bool replay : {true, false}) {
+    H h = BeyondTheRing(replay);
+    h.Snapshot(43, "e1");
+    h.Live(43, "e1");
+    h.Disconnect();
+    h.Connect();
+    if (replay) {
+      h.Ask();
+      h.Reply(43);
+      h.End();
+    }
+    h.Live(42, "e1");  // Below the snapshot: nothing to compare with.
+    h.Live(43, "e1");
+    h.Live(44, "e1");
+    EXPECT_EQ(h.Out(), "S43:1 F43 F44");
+    EXPECT_EQ(h.tracker.counters().duplicates, 2u);
+    EXPECT_EQ(h.tracker.counters().epoch_changes, 0u);
+  }
+}
+
 TEST(TrackerSnapshotTest, N1TheTextOfASnapshotIsComparedWithTheNextFrames) {
   H h = BeyondTheRing(/*replay=*/false);
   h.Snapshot(43, "e1");
