@@ -44,8 +44,9 @@ void StreamReader::OnConnectionLost(int descriptor, std::int64_t now_ms) {
   if (!served) return;
   owner_is_up_ = false;
   tracker_.OnDisconnected(now_ms);
+  if (peers_.empty()) return AwaitPublisher();
   // Whoever else is connected may now be the publisher: the first one heard.
-  if (!peers_.empty()) tracker_.OnConnected(now_ms);
+  tracker_.OnConnected(now_ms);
 }
 
 // Whether the message is the one publisher's that a bound endpoint serves. Messages outlive their
@@ -73,7 +74,11 @@ void StreamReader::Rebind(std::int64_t now_ms) {
     return BindLater(bound.error(), now_ms);
   }
   bind_due_ms_.reset();
-  connection_error_.clear();
+  AwaitPublisher();
+}
+
+void StreamReader::AwaitPublisher() {
+  connection_error_ = "no publisher is connected to " + seed_.registration.endpoint;
   changed_ = true;
 }
 

@@ -64,7 +64,11 @@ Result<std::unique_ptr<StreamReader>> StreamReader::Open(const ReaderContext& co
   if (!opened && !later) return EndpointError(opened.error());
   std::unique_ptr<StreamReader> reader(
       new StreamReader(context, seed, now_ms, std::move(live), std::move(monitor), bound));
-  if (later) reader->BindLater(opened.error(), now_ms);
+  if (later) {
+    reader->BindLater(opened.error(), now_ms);
+  } else if (bound) {
+    reader->AwaitPublisher();
+  }
   return reader;
 }
 

@@ -95,6 +95,7 @@ class StreamReader {
   bool IsOwner(const ZmqMessage& message, std::int64_t now_ms);
   void BindLater(const Error& error, std::int64_t now_ms);
   void Rebind(std::int64_t now_ms);
+  void AwaitPublisher();
   bool ReadReplies(std::int64_t now_ms);
   bool SyncReplay(std::int64_t now_ms);
   Result<ZmqSocket> Ask(const std::string& endpoint, std::span<const std::string> request);

@@ -115,6 +115,9 @@ std::vector<std::pair<std::string, std::uint64_t>> StreamFacts::Counters() const
   std::uint64_t decode_errors = 0;
   for (int i = 1; i <= kIgnoreReasonCount; ++i) {
     const auto reason = static_cast<IgnoreReason>(i);
+    // Refused before they are frames of the stream: counted where they are read, not in the log.
+    if (reason == IgnoreReason::kTopicMismatch || reason == IgnoreReason::kSecondPublisher)
+      continue;
     const std::uint64_t count = ignored[static_cast<std::size_t>(i)];
     if (reason == IgnoreReason::kUndecodableFrame || reason == IgnoreReason::kUndecodableEvent) {
       decode_errors += count;

@@ -342,7 +342,7 @@ TEST_F(SubscriptionsTest, TopicIsComparedExactlyUpToItsFirstNul) {
     publisher->Send(Batch(0));
   }
   EXPECT_TRUE(Says(1, "F0"));
-  EXPECT_TRUE(Eventually([&] { return Counter(2, "topic_mismatch_total") == 1; }));
+  EXPECT_TRUE(Eventually([&] { return Counter(2, "ignored_topic_mismatch_total") == 1; }));
   EXPECT_EQ(sink_.Spelled(2), "");
 }
 
