@@ -96,7 +96,7 @@ void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
     NoteSeen(frame.number);
     Deliver(std::move(frame));
     waiting_ = false;
-    unsettled_ = false;
+    Settle();
     first_catch_up_done_ = true;
     ask_.probe = true;
     if (ask_.phase == Ask::Phase::kDelayed) CancelAsk();
@@ -244,7 +244,7 @@ void StreamTracker::NewLife(std::int64_t now_ms) {
   epoch_is_live_ = false;
   covered_.reset();
   AbandonSnapshot();
-  unsettled_ = false;
+  Settle();
   waiting_ = false;
   buffer_.Clear();
   suspects_.Clear();
@@ -292,7 +292,7 @@ void StreamTracker::DropDisconnected() {
   epoch_is_live_ = false;
   covered_.reset();
   AbandonSnapshot();
-  unsettled_ = false;
+  Settle();
   waiting_ = has_replay_;
   buffer_.Clear();
   suspects_.Clear();

@@ -212,6 +212,7 @@ class StreamTracker {
   bool ConfirmLife();
   bool SomethingMissing() const;
   bool RetryAllowed() const;
+  void Settle();
   void Retry(std::int64_t now_ms);
   void RetryOrConclude(bool life_known, std::int64_t now_ms, std::string_view why);
   void Conclude(bool life_known, std::int64_t now_ms);
@@ -246,6 +247,9 @@ class StreamTracker {
   bool waiting_;
   // The replay endpoint owes us an answer to whether the life is still the one we know.
   bool unsettled_ = false;
+  // The last frame that is surely of the life we know: what came since may be of another, and would
+  // confirm itself. Only while unsettled.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> anchor_;
   FrameBuffer buffer_;               // ascending, all above the cursor
   FrameBuffer suspects_;             // from the first doubtful frame on, in order of arrival
   std::deque<ReceivedFrame> inbox_;  // live frames to be judged; empty between calls

@@ -100,7 +100,8 @@ void StreamTracker::AdoptSnapshot(PublisherSnapshot&& snapshot, std::int64_t now
   if (covered_from < resume) covered_ = {covered_from, resume - 1};
   cursor_.reset();
   if (resume > 0) cursor_ = resume - 1;
-  has_lost_ranges_ = history_starts_late_ = unsettled_ = false;
+  has_lost_ranges_ = history_starts_late_ = false;
+  Settle();
   repeats_.Clear();
   publisher_epoch_ = snapshot.epoch;
   snapshot.stream = stream_;
