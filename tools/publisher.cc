@@ -61,7 +61,9 @@ Publisher::Publisher(const ZmqContext& context, PublisherOptions options)
       options_(std::move(options)),
       live_address_(options_.endpoint),
       replay_address_(options_.replay_endpoint),
-      ring_(options_.buffer_steps) {}
+      ring_(options_.buffer_steps) {
+  stats_.next_seq = options_.first_seq;
+}
 
 Result<std::unique_ptr<Publisher>> Publisher::Start(const ZmqContext& context,
                                                     PublisherOptions options) {
@@ -172,7 +174,7 @@ void Publisher::SetReplayMode(const ReplayMode& mode) {
 
 void Publisher::Restart() {
   std::unique_lock lock(mutex_);
-  stats_.next_seq = 0;
+  stats_.next_seq = options_.first_seq;
   ++stats_.life;
   drop_next_ = lose_next_ = 0;
   enqueue(lock, [this] {
