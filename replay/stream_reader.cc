@@ -220,11 +220,7 @@ void StreamReader::Translate(StreamTracker::Output&& output) {
   pending_bytes_ += kFactBytes;
   if (const auto* frame = std::get_if<ReceivedFrame>(&output)) {
     pending_bytes_ += frame->payload.size();
-    const bool emptied = translator_->Translate(*frame, pending_);
-    // Unless something was lost after that clear: the tracker is ahead of the translation.
-    const auto is_loss = [](const auto& later) { return std::holds_alternative<Lost>(later); };
-    const auto& later = tracker_.outputs();
-    if (emptied && std::none_of(later.begin(), later.end(), is_loss)) tracker_.OnCleared();
+    translator_->Translate(*frame, pending_);
   } else if (auto* epoch = std::get_if<NewEpoch>(&output)) {
     translator_->OnNewLife();
     pending_.emplace_back(*epoch);
@@ -235,7 +231,6 @@ void StreamReader::Translate(StreamTracker::Output&& output) {
   } else if (auto* snapshot = std::get_if<PublisherSnapshot>(&output)) {
     constexpr std::size_t kLinkBytes = 24;
     pending_bytes_ += snapshot->links.size() * kLinkBytes;
-    translator_->OnSnapshot();
     pending_.emplace_back(std::move(*snapshot));
   } else {
     const auto& dropped = std::get<Dropped>(output);

@@ -33,7 +33,7 @@ StreamTracker::StreamTracker(const StreamSeed& seed, const TrackerOptions& optio
 StreamState StreamTracker::state() const {
   if (!connected_) return StreamState::kConnecting;
   if (waiting_) return StreamState::kCatchingUp;
-  return unsettled_ || has_lost_ranges_ ? StreamState::kDegraded : StreamState::kLive;
+  return unsettled_ ? StreamState::kDegraded : StreamState::kLive;
 }
 
 void StreamTracker::OnConnected(std::int64_t now_ms) {

@@ -141,10 +141,10 @@ class StreamTracker {
   void OnTick(std::int64_t now_ms);
   // We did not read for a while: what had arrived meanwhile is not late.
   void OnResumed(std::int64_t now_ms);
-  // A clear has left the stream without blocks: nothing rests on what was lost.
-  void OnCleared() { has_lost_ranges_ = false; }
 
   std::deque<Output>& outputs() { return outputs_; }
+  // What the reader of the stream knows: `degraded` means that its life is in question. That
+  // numbers are lost, and when that ends, the state knows.
   StreamState state() const;
   bool first_catch_up_done() const { return first_catch_up_done_; }
   bool connected() const { return connected_; }
@@ -242,7 +242,7 @@ class StreamTracker {
 
   std::optional<std::uint64_t> cursor_;
   RecentFrames recent_;
-  bool has_lost_ranges_;
+  bool has_lost_ranges_;  // at the latest since the last restart; a snapshot would help
   // Live frames wait: something before them may be missing, or their life is in question.
   bool waiting_;
   // The replay endpoint owes us an answer to whether the life is still the one we know.

@@ -63,9 +63,9 @@ H BeyondTheRing(bool replay = true) {
     for (std::uint64_t n = 36; n <= 40; ++n) h.Live(n);
   }
   EXPECT_EQ(h.Out(), "L11-35 F36 F37 F38 F39 F40");
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   EXPECT_TRUE(h.AskSnapshotWithin(100));
-  EXPECT_EQ(h.tracker.state(), StreamState::kCatchingUp);
+  EXPECT_EQ(h.State(), StreamState::kCatchingUp);
   return h;
 }
 
@@ -78,7 +78,7 @@ TEST(TrackerSnapshotTest, S1S2ALossBeyondTheRingIsMadeGood) {
     EXPECT_EQ(h.Out(), "") << "live frames wait";
     h.Snapshot(43, "e1");
     EXPECT_EQ(h.Out(), "S43:1 F43");
-    EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+    EXPECT_EQ(h.State(), StreamState::kLive);
     EXPECT_EQ(h.tracker.cursor(), 43u);
     EXPECT_EQ(h.tracker.counters().snapshots, 1u);
     EXPECT_EQ(h.tracker.counters().snapshot_failures, 0u);
@@ -104,7 +104,7 @@ TEST(TrackerSnapshotTest, S1ALateJoinIsMadeGood) {
   ASSERT_TRUE(h.AskSnapshotWithin(100));
   h.Snapshot(38, "e1");
   EXPECT_EQ(h.Out(), "S38:1");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(TrackerSnapshotTest, S1OnlyWhenSomethingIsMissing) {
@@ -153,7 +153,7 @@ TEST(TrackerSnapshotTest, S2TheRestIsInTheRing) {
   h.Reply(40, 45, 'a');
   h.End();
   EXPECT_EQ(h.Out(), "F43 F44 F45");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(TrackerSnapshotTest, S2WithoutARingTheRestIsLostAndAskedForAgain) {
@@ -161,7 +161,7 @@ TEST(TrackerSnapshotTest, S2WithoutARingTheRestIsLostAndAskedForAgain) {
   h.Live(45);
   h.Snapshot(43, "e1");
   EXPECT_EQ(h.Out(), "S43:1 L43-44 F45");
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   EXPECT_FALSE(h.AskSnapshotWithin(kSnapshotMsMin - 50));
   EXPECT_TRUE(h.AskSnapshotWithin(200));
 }
@@ -198,7 +198,7 @@ TEST(TrackerSnapshotTest, S4OfAnotherProcessItIsRefused) {
   EXPECT_EQ(h.Out(), "F41");
   EXPECT_EQ(h.tracker.last_error(), "snapshot: expected epoch e1 as in the live topic, got e2");
   EXPECT_EQ(h.tracker.counters().snapshot_failures, 1u);
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   EXPECT_TRUE(h.AskSnapshotWithin(kSnapshotMsMin + 50));
 }
 
@@ -246,7 +246,7 @@ TEST(TrackerSnapshotTest, S5OneThatDoesNotAnswerIsWaitedForOnce) {
   EXPECT_EQ(h.Out(), "") << "from its first answer on it is";
   h.Whole(44, "e1");
   EXPECT_EQ(h.Out(), "S44:1");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(TrackerSnapshotTest, S5AnAnswerThatWasOvertakenIsAskedForAgain) {
@@ -270,14 +270,14 @@ TEST(TrackerSnapshotTest, S5OneThatStopsOrNeverEndsIsGivenUp) {
   h.Pass(9'990);
   h.tracker.OnSnapshotProgress(h.snapshot, h.now);
   h.Pass(9'990);
-  EXPECT_EQ(h.tracker.state(), StreamState::kCatchingUp);
+  EXPECT_EQ(h.State(), StreamState::kCatchingUp);
   h.Pass(10);
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   EXPECT_EQ(h.tracker.last_error(), "snapshot: the answer stopped before its end");
   ASSERT_TRUE(h.AskSnapshotWithin(1'100));
   h.Start(42, "e1");
   for (std::int64_t ms = 0; ms < kSnapshotMsMax; ms += 5'000) {
-    EXPECT_EQ(h.tracker.state(), StreamState::kCatchingUp);
+    EXPECT_EQ(h.State(), StreamState::kCatchingUp);
     h.Pass(5'000);
     h.tracker.OnSnapshotProgress(h.snapshot, h.now);
   }
@@ -297,7 +297,7 @@ TEST(TrackerSnapshotTest, S6WhatIsInItMayComeLate) {
     EXPECT_EQ(h.Out(), "F43");
     EXPECT_EQ(h.tracker.counters().duplicates, 2u);
     EXPECT_EQ(h.tracker.counters().epoch_changes, 0u);
-    EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+    EXPECT_EQ(h.State(), StreamState::kLive);
   }
 }
 
