@@ -239,7 +239,7 @@ void Publisher::run() {
     std::uint64_t wakes = 0;
     // Not readable is fine: a socket or a due answer ended the wait.
     [[maybe_unused]] const ssize_t got = read(wake_fd_, &wakes, sizeof(wakes));
-    // What was handed over before a request came must be in its answer.
+    // Twice, because a stop that came with tasks is seen only when they are done.
     if (!runTasks()) break;
     readSubscriptions();
     readRequest();
@@ -291,6 +291,8 @@ void Publisher::readRequest() {
   if (!router_.IsOpen()) return;
   const Result<Message> request = router_.Receive(milliseconds(0));
   if (!request) return;
+  // What was handed over before the request came must be in its answer.
+  runTasks();
   const std::optional<std::uint64_t> start = ReplayRing::ParseRequest(*request);
   ReplayMode mode;
   {
@@ -313,6 +315,7 @@ void Publisher::readRequest() {
 }
 
 void Publisher::answer(const std::string& peer, std::uint64_t start) {
+  if (!router_.IsOpen()) return;  // taken down between the request and its answer
   ReplayMode mode;
   {
     std::unique_lock lock(mutex_);
