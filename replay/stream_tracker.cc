@@ -237,20 +237,8 @@ void StreamTracker::NewLife(std::int64_t now_ms) {
                                                      options_.limits.replay_probe_ms_max);
   last_new_life_ms_ = now_ms;
   outputs_.emplace_back(NewEpoch{stream_, options_.unverified_blocks});
-  cursor_.reset();
-  recent_.Clear();
-  has_lost_ranges_ = history_starts_late_ = false;
-  publisher_epoch_.clear();
-  epoch_is_live_ = false;
-  covered_.reset();
-  AbandonSnapshot();
-  Settle();
+  ForgetLife();
   waiting_ = false;
-  buffer_.Clear();
-  suspects_.Clear();
-  repeats_.Clear();
-  seen_.reset();
-  CancelAsk();
 }
 
 // The replay endpoint proved it. The suspects are of the new life, what waited before them is not.
@@ -285,6 +273,12 @@ bool StreamTracker::DrainBuffer() {
 
 void StreamTracker::DropDisconnected() {
   outputs_.emplace_back(Dropped{stream_, DropReason::kDisconnected});
+  ForgetLife();
+  waiting_ = has_replay_;
+}
+
+// All that is known of the publisher's life, and what was asked about it.
+void StreamTracker::ForgetLife() {
   cursor_.reset();
   recent_.Clear();
   has_lost_ranges_ = history_starts_late_ = false;
@@ -293,7 +287,6 @@ void StreamTracker::DropDisconnected() {
   covered_.reset();
   AbandonSnapshot();
   Settle();
-  waiting_ = has_replay_;
   buffer_.Clear();
   suspects_.Clear();
   repeats_.Clear();

@@ -199,6 +199,7 @@ class StreamTracker {
   void ReturnSuspects();
   bool DrainBuffer();
   void DropDisconnected();
+  void ForgetLife();
   bool BeginsLife(std::uint64_t number) const { return !cursor_ && number <= first_number_; }
   void NoteSeen(std::uint64_t number);
 
