@@ -104,6 +104,9 @@ int Main(int argc, char** argv) {
 
 }  // namespace conductor::bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   return conductor::bench::Main(argc, argv);
+} catch (const std::exception& error) {
+  fprintf(stderr, "conductor-bench: %s\n", error.what());
+  return 1;
 }

@@ -28,7 +28,7 @@ std::string Hex(std::uint64_t value) {
 
 // Three figures and a unit that fits.
 std::string Spell(double value, Measure measure) {
-  static const char* const kTimes[] = {"ns", "us", "ms", "s"};
+  static const char* const times[] = {"ns", "us", "ms", "s"};
   char text[32];
   if (measure == Measure::kBytes) {
     snprintf(text, sizeof text, "%.1f B", value);
@@ -39,7 +39,7 @@ std::string Spell(double value, Measure measure) {
     value /= 1'000;
     ++unit;
   }
-  snprintf(text, sizeof text, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, kTimes[unit]);
+  snprintf(text, sizeof text, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, times[unit]);
   return text;
 }
 

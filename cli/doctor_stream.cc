@@ -41,7 +41,9 @@ class StreamDoctor {
               (status.last_frame_age_ms < 0
                    ? std::string()
                    : "; its last frame came " + DescribeMs(status.last_frame_age_ms) + " ago") +
-              "; is the engine up, is this its KV-event port and is it reachable from here?");
+              "; is the engine up, is this its KV-event port and is it reachable from here? "
+              "Exactly one "
+              "side binds: an engine that connects to Conductor is registered as tcp://*:PORT");
     } else if (status.disconnected_for_ms >= 0) {
       Add(Severity::kWarning, "disconnected",
           "the publisher has been away for " + DescribeMs(status.disconnected_for_ms) +

@@ -15,4 +15,8 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+# What its .pc file adds (include paths of its own dependencies) is not needed, and CMake 3.25 spells
+# it another way at every second configuration, which would compile everything again.
+set_target_properties(PkgConfig::ZMQ PROPERTIES INTERFACE_COMPILE_OPTIONS ""
+                                                INTERFACE_INCLUDE_DIRECTORIES "")
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -51,7 +51,7 @@ HttpReply Router::Dispatch(const RouteRow& row, const HttpRequest& request) cons
     chosen = *format;
   }
   if (row.route == Route::kUnknown) {
-    const Error error{ErrorCode::kNotFound, "no such path: see the documentation for the routes",
+    const Error error{ErrorCode::kNotFound, "no such path: the routes are in docs/http.md",
                       "not_found", "", -1};
     return Failure(error, chosen.value_or(best_effort));
   }

@@ -145,7 +145,8 @@ def main():
     parser.add_argument("--every", type=int, default=100, help="requests per table row")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end")
     options = parser.parse_args()
-    trace = read_trace(options.trace, options.requests)
+    here = os.environ.get("CONDUCTOR_DEMO_FROM", os.getcwd())
+    trace = read_trace(os.path.join(here, options.trace), options.requests)
     options.blocks = options.blocks or BLOCKS[options.fleet]
     demo = MixedDemo(options) if options.fleet == "mixed" else VllmDemo(options)
     keep = False

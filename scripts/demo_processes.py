@@ -267,7 +267,11 @@ stop it with
 
 def read_trace(path, requests_max):
     requests = []
-    with open(path, encoding="utf-8") as file:
+    try:
+        file = open(path, encoding="utf-8")
+    except OSError as error:
+        fail(f"--trace {path}: {error.strerror}")
+    with file:
         for number, line in enumerate(file, 1):
             if requests_max and len(requests) >= requests_max:
                 break

@@ -2,7 +2,7 @@
 # Builds and runs every test.
 #   ./scripts/test.sh              release build (build/)
 #   ./scripts/test.sh asan         AddressSanitizer + UndefinedBehaviorSanitizer (build-asan/)
-#   ./scripts/test.sh tsan         ThreadSanitizer (build-tsan/)
+#   ./scripts/test.sh tsan         ThreadSanitizer (build-tsan/); dev: a debug build (build-dev/)
 #   ./scripts/test.sh release -R storage    further words go to ctest
 # Output of failing tests is shown; JOBS=N sets the number of parallel jobs.
 set -euo pipefail
@@ -13,7 +13,7 @@ preset=${1:-release}
 case "$preset" in
   release) build=build ;;
   dev | asan | tsan) build=build-$preset ;;
-  -h | --help) sed -n '2,8p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,7p' "$0"; exit 0 ;;
   *) echo "test.sh: unknown preset '$preset': expected release, dev, asan or tsan" >&2; exit 2 ;;
 esac
 jobs=${JOBS:-$(nproc)}

@@ -50,7 +50,7 @@ Result<std::unique_ptr<EngineSim>> EngineSim::Start(const ZmqContext& context,
   return engine;
 }
 
-Status EngineSim::checkPrompt(const PromptRequest& request) const {
+Status EngineSim::CheckPrompt(const PromptRequest& request) const {
   if (request.dp_rank >= ranks_.size()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "prompt: rank " + std::to_string(request.dp_rank) + ", the engine has " +
@@ -75,7 +75,7 @@ std::size_t EngineSim::positions(const PromptRequest& request) const {
 }
 
 Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
-  CONDUCTOR_RETURN_IF_ERROR(checkPrompt(request));
+  CONDUCTOR_RETURN_IF_ERROR(CheckPrompt(request));
   PromptRequest effective = request;
   // Releases of this era hashed the adapter's number, not its name.
   if (IsVllm() && options_.era == Era::kA && !request.lora_name.empty()) {
@@ -96,17 +96,17 @@ Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
                         .removed_blocks = change.removed.size(),
                         .removed = change.removed};
   std::vector<EngineEvent> events;
-  appendRemoved(change, "GPU", events);
+  AppendRemoved(change, "GPU", events);
   if (!IsVllm()) {
-    appendPages(effective, chain, change, "GPU", events);
+    AppendPages(effective, chain, change, "GPU", events);
   } else if (change.stored_blocks > 0) {
     events.emplace_back(storedEvent(effective, chain, change));
   }
   if (options_.host_blocks > 0) {
     const CacheChange host = rank.host.Admit(chain);
     outcome.host_hit_tokens = std::min(count, host.hit_blocks * options_.block_size);
-    appendRemoved(host, "CPU_PINNED", events);
-    appendPages(effective, chain, host, "CPU_PINNED", events);
+    AppendRemoved(host, "CPU_PINNED", events);
+    AppendPages(effective, chain, host, "CPU_PINNED", events);
   }
   if (!events.empty()) {
     outcome.seq = rank.publisher->Publish(encode(std::move(events), request.dp_rank));
@@ -114,7 +114,7 @@ Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
   return outcome;
 }
 
-void EngineSim::appendRemoved(const CacheChange& change, const std::string& medium,
+void EngineSim::AppendRemoved(const CacheChange& change, const std::string& medium,
                               std::vector<EngineEvent>& events) const {
   for (const Digest& digest : change.removed) {
     BlockRemovedEvent removed;
@@ -126,7 +126,7 @@ void EngineSim::appendRemoved(const CacheChange& change, const std::string& medi
 }
 
 // One event for the run of whole pages, one for a short last page, as SGLang merges its own.
-void EngineSim::appendPages(const PromptRequest& request, const std::vector<Digest>& chain,
+void EngineSim::AppendPages(const PromptRequest& request, const std::vector<Digest>& chain,
                             const CacheChange& change, const std::string& medium,
                             std::vector<EngineEvent>& events) const {
   const std::size_t size = options_.block_size;

@@ -110,13 +110,13 @@ class EngineSim {
 
   std::string encode(std::vector<EngineEvent> events, std::uint32_t rank) const;
   bool IsVllm() const { return options_.profile.strategy == HashStrategy::kVllmV1; }
-  Status checkPrompt(const PromptRequest& request) const;
+  Status CheckPrompt(const PromptRequest& request) const;
   std::size_t positions(const PromptRequest& request) const;
-  void appendRemoved(const CacheChange& change, const std::string& medium,
+  void AppendRemoved(const CacheChange& change, const std::string& medium,
                      std::vector<EngineEvent>& events) const;
   BlockStoredEvent storedEvent(const PromptRequest& request, const std::vector<Digest>& chain,
                                const CacheChange& change);
-  void appendPages(const PromptRequest& request, const std::vector<Digest>& chain,
+  void AppendPages(const PromptRequest& request, const std::vector<Digest>& chain,
                    const CacheChange& change, const std::string& medium,
                    std::vector<EngineEvent>& events) const;
   WireHash wireHash(const Digest& digest) const;

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Fleet>> Fleet::Start(const FleetOptions& options) {
   return fleet;
 }
 
-std::string_view Fleet::eraWord() const {
+std::string_view Fleet::EraWord() const {
   if (HasStores()) return ToString(options_.store.era);
   if (options_.type == PublisherType::kSglang) return ToString(options_.engine.sglang_era);
   return ToString(options_.engine.era);
@@ -101,7 +101,7 @@ std::string Fleet::Describe(const std::string& control_endpoint) {
   description["model"] = options_.model_name;
   description["block_size"] = engine.block_size;
   description["blocks"] = HasStores() ? options_.store.blocks : engine.blocks;
-  description["era"] = eraWord();
+  description["era"] = EraWord();
   description["topic"] = engine.publisher.topic;
   description["hash_profile"] = {{"strategy", ToString(engine.profile.strategy)},
                                  {"algorithm", ToString(engine.profile.algorithm)},

@@ -61,7 +61,7 @@ class Fleet {
  private:
   explicit Fleet(const FleetOptions& options) : options_(options) {}
 
-  std::string_view eraWord() const;
+  std::string_view EraWord() const;
 
   const FleetOptions options_;
   ZmqContext context_;  // before the engines: they close their sockets first

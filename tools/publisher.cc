@@ -72,10 +72,10 @@ Result<std::unique_ptr<Publisher>> Publisher::Start(const ZmqContext& context,
   if (publisher->wake_fd_ < 0) {
     return MakeError(ErrorCode::kResourceExhausted, "eventfd for a publisher: no descriptor left");
   }
-  CONDUCTOR_RETURN_IF_ERROR(publisher->openSockets());
+  CONDUCTOR_RETURN_IF_ERROR(publisher->OpenSockets());
   publisher->endpoint_ = Connectable(publisher->live_address_);
   publisher->replay_endpoint_ = Connectable(publisher->replay_address_);
-  publisher->thread_ = std::thread([self = publisher.get()] { self->run(); });
+  publisher->thread_ = std::thread([self = publisher.get()] { self->Run(); });
   return publisher;
 }
 
@@ -91,7 +91,7 @@ Publisher::~Publisher() {
   if (wake_fd_ >= 0) close(wake_fd_);
 }
 
-Status Publisher::openSockets() {
+Status Publisher::OpenSockets() {
   const bool bind = options_.attach == Attach::kBind ||
                     (options_.attach == Attach::kAuto && BindsByRule(options_.endpoint));
   CONDUCTOR_ASSIGN_OR_RETURN(ZmqSocket live, ZmqSocket::Open(context_, ZMQ_XPUB));
@@ -110,19 +110,19 @@ Status Publisher::openSockets() {
   return {};
 }
 
-void Publisher::enqueue(std::unique_lock<std::mutex>& lock, Task task) {
+void Publisher::Enqueue(std::unique_lock<std::mutex>& lock, Task task) {
   CHECK(lock.owns_lock());
   const bool was_empty = queue_.empty();
   queue_.push_back(std::move(task));
   if (was_empty) Wake(wake_fd_);
 }
 
-void Publisher::runOnThread(Task task) {
+void Publisher::RunOnThread(Task task) {
   std::promise<void> done;
   std::future<void> finished = done.get_future();
   {
     std::unique_lock lock(mutex_);
-    enqueue(lock, [&task, &done] {
+    Enqueue(lock, [&task, &done] {
       task();
       done.set_value();
     });
@@ -139,15 +139,15 @@ std::uint64_t Publisher::Publish(std::string payload) {
   if (lose) --lose_next_;
   if (drop) --drop_next_;
   Batch batch{seq, std::make_shared<const std::string>(std::move(payload))};
-  enqueue(lock, [this, batch = std::move(batch), live = !lose && !drop, keep = !lose] {
-    sendBatch(batch, live, keep);
+  Enqueue(lock, [this, batch = std::move(batch), live = !lose && !drop, keep = !lose] {
+    SendBatch(batch, live, keep);
   });
   return seq;
 }
 
 void Publisher::PublishFrames(Message frames) {
   std::unique_lock lock(mutex_);
-  enqueue(lock, [this, frames = std::move(frames)] {
+  Enqueue(lock, [this, frames = std::move(frames)] {
     if (live_.IsOpen()) (void)live_.Send(frames);
   });
 }
@@ -177,16 +177,16 @@ void Publisher::Restart() {
   stats_.next_seq = options_.first_seq;
   ++stats_.life;
   drop_next_ = lose_next_ = 0;
-  enqueue(lock, [this] {
+  Enqueue(lock, [this] {
     ring_.Clear();
     late_.clear();
     std::unique_lock lock(mutex_);
-    noteRing();
+    NoteRing();
   });
 }
 
 void Publisher::Down() {
-  runOnThread([this] {
+  RunOnThread([this] {
     live_.Close();
     router_.Close();
     late_.clear();
@@ -201,8 +201,8 @@ Status Publisher::Up() {
   const auto deadline = Clock::now() + kRebindTimeout;
   while (true) {
     Status opened;
-    runOnThread([this, &opened] {
-      if (!live_.IsOpen()) opened = openSockets();
+    RunOnThread([this, &opened] {
+      if (!live_.IsOpen()) opened = OpenSockets();
       std::unique_lock lock(mutex_);
       stats_.up = opened.has_value();
     });
@@ -213,7 +213,7 @@ Status Publisher::Up() {
 }
 
 void Publisher::Flush() {
-  runOnThread([] {});
+  RunOnThread([] {});
 }
 
 PublisherStats Publisher::stats() const {
@@ -227,27 +227,27 @@ bool Publisher::WaitUntil(const std::function<bool(const PublisherStats&)>& want
   return changed_.wait_for(lock, timeout, [&] { return wanted(stats_); });
 }
 
-void Publisher::run() {
+void Publisher::Run() {
   pthread_setname_np(pthread_self(), "engine-pub");
-  while (runTasks()) {
+  while (RunTasks()) {
     std::array<zmq_pollitem_t, 3> items{};
     int count = 0;
     items[count++] = {nullptr, wake_fd_, ZMQ_POLLIN, 0};
     if (live_.IsOpen()) items[count++] = {live_.handle(), 0, ZMQ_POLLIN, 0};
     if (router_.IsOpen()) items[count++] = {router_.handle(), 0, ZMQ_POLLIN, 0};
-    zmq_poll(items.data(), count, pollTimeoutMs());
+    zmq_poll(items.data(), count, PollTimeoutMs());
     std::uint64_t wakes = 0;
     // Not readable is fine: a socket or a due answer ended the wait.
     [[maybe_unused]] const ssize_t got = read(wake_fd_, &wakes, sizeof(wakes));
     // Twice, because a stop that came with tasks is seen only when they are done.
-    if (!runTasks()) break;
-    readSubscriptions();
-    readRequest();
-    answerDue();
+    if (!RunTasks()) break;
+    ReadSubscriptions();
+    ReadRequest();
+    AnswerDue();
   }
 }
 
-bool Publisher::runTasks() {
+bool Publisher::RunTasks() {
   std::deque<Task> tasks;
   {
     std::unique_lock lock(mutex_);
@@ -259,22 +259,22 @@ bool Publisher::runTasks() {
   return true;
 }
 
-void Publisher::sendBatch(const Batch& batch, bool live, bool keep) {
+void Publisher::SendBatch(const Batch& batch, bool live, bool keep) {
   const bool sent = live && live_.IsOpen() &&
                     live_.Send({options_.topic, EncodeSeq(batch.seq), *batch.payload}).has_value();
   if (keep) ring_.Append(batch);
   std::unique_lock lock(mutex_);
   ++(sent ? stats_.sent : keep ? stats_.dropped : stats_.lost);
-  noteRing();
+  NoteRing();
 }
 
-void Publisher::noteRing() {
+void Publisher::NoteRing() {
   stats_.ring_batches = ring_.size();
   stats_.ring_first = ring_.first();
   stats_.ring_last = ring_.last();
 }
 
-void Publisher::readSubscriptions() {
+void Publisher::ReadSubscriptions() {
   while (live_.IsOpen()) {
     const Result<Message> message = live_.Receive(milliseconds(0));
     if (!message) return;
@@ -287,12 +287,12 @@ void Publisher::readSubscriptions() {
   }
 }
 
-void Publisher::readRequest() {
+void Publisher::ReadRequest() {
   if (!router_.IsOpen()) return;
   const Result<Message> request = router_.Receive(milliseconds(0));
   if (!request) return;
   // What was handed over before the request came must be in its answer.
-  runTasks();
+  RunTasks();
   const std::optional<std::uint64_t> start = ReplayRing::ParseRequest(*request);
   ReplayMode mode;
   {
@@ -310,11 +310,11 @@ void Publisher::readRequest() {
   if (mode.kind == ReplayMode::Kind::kLate) {
     late_.push_back({Clock::now() + milliseconds(*mode.number), request->front(), *start});
   } else {
-    answer(request->front(), *start);
+    Answer(request->front(), *start);
   }
 }
 
-void Publisher::answer(const std::string& peer, std::uint64_t start) {
+void Publisher::Answer(const std::string& peer, std::uint64_t start) {
   if (!router_.IsOpen()) return;  // taken down between the request and its answer
   ReplayMode mode;
   {
@@ -327,19 +327,19 @@ void Publisher::answer(const std::string& peer, std::uint64_t start) {
   }
 }
 
-void Publisher::answerDue() {
+void Publisher::AnswerDue() {
   const auto now = Clock::now();
   for (auto late = late_.begin(); late != late_.end();) {
     if (late->due > now) {
       ++late;
       continue;
     }
-    answer(late->peer, late->start);
+    Answer(late->peer, late->start);
     late = late_.erase(late);
   }
 }
 
-int Publisher::pollTimeoutMs() const {
+int Publisher::PollTimeoutMs() const {
   if (late_.empty()) return -1;
   const auto earliest =
       std::min_element(late_.begin(), late_.end(),

@@ -127,20 +127,20 @@ class Publisher {
 
   Publisher(const ZmqContext& context, PublisherOptions options);
 
-  void enqueue(std::unique_lock<std::mutex>& lock, Task task);
-  void runOnThread(Task task);
+  void Enqueue(std::unique_lock<std::mutex>& lock, Task task);
+  void RunOnThread(Task task);
 
-  // On the publisher's thread, except for openSockets in Start.
-  Status openSockets();
-  void run();
-  bool runTasks();
-  void readSubscriptions();
-  void readRequest();
-  void answer(const std::string& peer, std::uint64_t start);
-  void answerDue();
-  int pollTimeoutMs() const;
-  void sendBatch(const Batch& batch, bool live, bool keep);
-  void noteRing();  // with mutex_ held
+  // On the publisher's thread, except for OpenSockets in Start.
+  Status OpenSockets();
+  void Run();
+  bool RunTasks();
+  void ReadSubscriptions();
+  void ReadRequest();
+  void Answer(const std::string& peer, std::uint64_t start);
+  void AnswerDue();
+  int PollTimeoutMs() const;
+  void SendBatch(const Batch& batch, bool live, bool keep);
+  void NoteRing();  // with mutex_ held
 
   const ZmqContext& context_;
   const PublisherOptions options_;

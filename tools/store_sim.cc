@@ -46,14 +46,14 @@ StoreOutcome StoreSim::Put(std::span<const Digest> digests, const std::string& m
       continue;
     }
     if (queue_.size() == options_.blocks) {
-      appendObjects(StoreEvent::Kind::kRemoved, queue_.front(), events);
+      AppendObjects(StoreEvent::Kind::kRemoved, queue_.front(), events);
       where_.erase(queue_.front());
       queue_.pop_front();
       ++outcome.removed_blocks;
     }
     queue_.push_back(block);
     where_.emplace(block, std::prev(queue_.end()));
-    appendObjects(StoreEvent::Kind::kStored, block, events);
+    AppendObjects(StoreEvent::Kind::kStored, block, events);
     ++outcome.stored_blocks;
   }
   outcome.seq = publish(events);
@@ -67,7 +67,7 @@ StoreOutcome StoreSim::Remove(std::span<const Digest> digests, const std::string
   for (const Digest& digest : digests) {
     const auto found = where_.find({medium, digest});
     if (found == where_.end()) continue;
-    appendObjects(StoreEvent::Kind::kRemoved, found->first, events);
+    AppendObjects(StoreEvent::Kind::kRemoved, found->first, events);
     queue_.erase(found->second);
     where_.erase(found);
     ++outcome.removed_blocks;
@@ -108,7 +108,7 @@ std::size_t StoreSim::CachedBlocks() const {
   return queue_.size();
 }
 
-void StoreSim::appendObjects(StoreEvent::Kind kind, const Block& block,
+void StoreSim::AppendObjects(StoreEvent::Kind kind, const Block& block,
                              std::vector<StoreEvent>& events) {
   for (StoreEvent& object : ObjectsOf(block.second, options_.keys)) {
     object.kind = kind;

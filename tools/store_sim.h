@@ -76,7 +76,7 @@ class StoreSim {
   explicit StoreSim(const StoreOptions& options) : options_(options) {}
 
   // With mutex_ held:
-  void appendObjects(StoreEvent::Kind kind, const Block& block, std::vector<StoreEvent>& events);
+  void AppendObjects(StoreEvent::Kind kind, const Block& block, std::vector<StoreEvent>& events);
   std::optional<std::uint64_t> publish(const std::vector<StoreEvent>& events);
 
   const StoreOptions options_;

@@ -36,8 +36,8 @@ void Simulate(const Conditions& conditions) {
             << tally.rebuilds << " publisher_restarts " << tally.restarts << " lives "
             << tally.lives << " lost " << tally.numbers_lost << " digests " << tally.digests
             << " exact " << tally.exact << " blocks " << tally.blocks_believed << "\n";
-  // A single seed may be a quiet one.
-  if (!one) {
+  // A few seeds may be quiet ones.
+  if (seeds >= kSeedsDefault) {
     EXPECT_GT(tally.frames, 100 * seeds);
     EXPECT_GT(tally.blocks_believed, seeds);
     EXPECT_GT(tally.crashes, 0u);
