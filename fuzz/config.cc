@@ -85,7 +85,16 @@ std::vector<std::string> Seeds() {
       R"("c":{"endpoint":"tcp://[::1]:5557","type":"SGLang","modelname":"m","instance_id":"s",)"
       R"("block_size":64,"dp_rank":3,"snapshot_endpoint":"tcp://h:1","hash_profile":{"strategy":)"
       R"("sglang_bigram","algorithm":"sha256_raw","index_projection":"first64_be"}})";
+  // The same engine once more, but for one field.
+  const auto again = [&](const std::string& from, const std::string& to) {
+    std::string other = "\"again\"" + vllm.substr(vllm.find(':'));
+    other.replace(other.find(from), from.size(), to);
+    return R"({"kvevent_instance":{)" + vllm + "," + other + "}}";
+  };
   return {
+      again(R"("dp_rank":0)", R"("dp_rank":1)"),
+      again("tcp://10.0.0.1:5557", "tcp://10.0.0.1:5559"),
+      again(R"("tenant_id":"t")", R"("tenant_id":"u")"),
       R"({"http_server_port":8080,"rpc_server_port":50052,"kvevent_instance":{}})",
       R"({"kvevent_instance":{)" + vllm + "}}",
       R"({"kvevent_instance":{)" + store + "}}",

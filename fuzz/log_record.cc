@@ -5,7 +5,6 @@
 //
 // Input: flags, then a whole value or (flag) a body that gets a right header.
 #include "fuzz/fact_text.h"
-#include "fuzz/golden.h"
 #include "fuzz/logged_record.h"
 #include "fuzz/target.h"
 #include "replay/messages.h"
@@ -111,6 +110,11 @@ Frame SomeFrame() {
   frame.events.push_back(child);
   child.has_tokens = false;
   frame.events.push_back(child);
+  Stored plain;  // what SomeBlocks says yes to, it says no to
+  plain.tier = Tier::kDisk;
+  plain.block_length = 4;
+  plain.blocks = {{{5, ""}, 0, HashCheck::kEqual}};
+  frame.events.push_back(plain);
   frame.events.push_back(Removed{Tier::kDevice, {{1, ""}, {2, std::string(32, 'd')}}});
   frame.events.push_back(Cleared{true});
   frame.ignored = {{IgnoreReason::kRemote, 3}, {IgnoreReason::kOtherGroup, 1}};

@@ -4,6 +4,7 @@
 //
 // Input: options, then the choices of tests/model/random_ops.h, one byte each.
 #include <map>
+#include <tuple>
 
 #include "fuzz/target.h"
 #include "tests/model/state_pair.h"

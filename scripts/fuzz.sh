@@ -40,7 +40,7 @@ run() {
   CONDUCTOR_FUZZ_SEEDS=$corpus "$program"
   local status=0
   # -timeout: one input must not take long; -rss_limit_mb: nor much memory.
-  "$program" -seed="$seed" -max_total_time="$seconds" -max_len=8192 -timeout=25 \
+  "$program" -seed="$seed" -max_total_time="$seconds" -max_len=4096 -timeout=25 \
     -rss_limit_mb=3072 -print_final_stats=1 -artifact_prefix="$findings/" "$corpus" \
     >"$findings/log" 2>&1 || status=$?
   local executions coverage
@@ -58,6 +58,8 @@ run() {
 }
 export -f run
 export seed seconds
+# A small quarantine: states are large, and touching fresh memory for each costs more than the work.
+export ASAN_OPTIONS=quarantine_size_mb=32
 export UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$PWD/tests/lsan-suppressions.txt"
 
