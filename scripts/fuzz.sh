@@ -11,14 +11,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-}" in
-  -h | --help) sed -n '2,10p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,9p' "$0"; exit 0 ;;
 esac
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
 case "$seconds" in
   '' | *[!0-9]*) echo "fuzz.sh: expected seconds, got '$seconds'" >&2; exit 2 ;;
 esac
-all="engine_payload store_payload object_key replay_reply snapshot http_body log_record config operations"
+all="engine_payload store_payload object_key replay_reply snapshot http_body http_framing http2_session log_record config operations"
 targets=${*:-$all}
 jobs=${JOBS:-1}
 seed=${CONDUCTOR_SEED:-$RANDOM}
@@ -30,7 +30,7 @@ for target in $targets; do
 done
 
 cmake --preset fuzz >/dev/null
-# shellcheck disable=SC2086
+# shellcheck disable=SC2046,SC2086
 cmake --build --preset fuzz -j "${BUILD_JOBS:-$(nproc)}" --target $(printf 'fuzz_%s ' $targets) >/dev/null
 
 run() {
