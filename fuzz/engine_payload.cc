@@ -24,7 +24,7 @@ constexpr struct {
     {PublisherType::kSglang, "sglang_bigram", "sha256_raw", "first64_be"},
 };
 constexpr std::uint8_t kAdapterFlag = 0x10;
-constexpr std::uint8_t kStatesFlag = 0x40;   // the facts are applied, too
+constexpr std::uint8_t kStatesFlags = 0xc0;  // both: the facts are applied, too; costly, so rare
 constexpr std::uint8_t kNewLifeFlag = 0x20;  // before each payload but the first
 
 // Hashing a seed costs more than everything else here.
@@ -106,7 +106,7 @@ void RunInput(Bytes input) {
   const std::uint8_t block_size = reader.Byte();
   const std::uint8_t rank = reader.Byte();
   const Registration registration = MakeRegistration(flags, block_size, rank);
-  Translation translation(registration, (flags & kStatesFlag) != 0);
+  Translation translation(registration, (flags & kStatesFlags) == kStatesFlags);
   bool first = true;
   for (const Bytes payload : Split(reader.rest(), kPartSeparator)) {
     if (!first && (flags & kNewLifeFlag) != 0) translation.StartNewLife();
@@ -128,7 +128,7 @@ std::vector<std::string> Seeds() {
     if (frame.parts[2].size() < 400) together[sglang].push_back(frame.parts[2]);
   }
   // Whole streams, with one life and with a life per frame, with and without an adapter.
-  for (const std::uint8_t flags : {0x00, 0x01, 0x50, 0x60, 0x42, 0x22}) {
+  for (const std::uint8_t flags : {0x00, 0x01, 0xd0, 0xe0, 0xc2, 0x22}) {
     const std::string head{static_cast<char>(flags), 4, 0};
     seeds.push_back(head + Join(together[(flags & 2) != 0], kPartSeparator));
   }

@@ -13,8 +13,8 @@ namespace conductor::fuzz {
 namespace {
 
 constexpr std::uint8_t kSglangFlag = 0x01;
-constexpr std::uint8_t kPartsFlag = 0x02;   // the registration demands all parts
-constexpr std::uint8_t kStatesFlag = 0x40;  // the facts are applied, too
+constexpr std::uint8_t kPartsFlag = 0x02;    // the registration demands all parts
+constexpr std::uint8_t kStatesFlags = 0xc0;  // both: the facts are applied, too; costly, so rare
 constexpr std::uint8_t kNewLifeFlag = 0x20;
 
 HashProfile ProfileOf(bool sglang) {
@@ -70,7 +70,7 @@ void RunInput(Bytes input) {
   const std::uint8_t flags = reader.Byte();
   const std::uint8_t block_size = reader.Byte();
   const Registration registration = MakeRegistration(flags, block_size);
-  Translation translation(registration, (flags & kStatesFlag) != 0);
+  Translation translation(registration, (flags & kStatesFlags) == kStatesFlags);
   bool first = true;
   for (const Bytes payload : Split(reader.rest(), kPartSeparator)) {
     if (!first && (flags & kNewLifeFlag) != 0) translation.StartNewLife();
@@ -89,7 +89,7 @@ std::vector<std::string> Seeds() {
     seeds.push_back(head + frame.parts[2]);
     if (frame.parts[2].size() < 600) together.push_back(frame.parts[2]);
   }
-  for (const char flags : {0x00, 0x41, 0x42, 0x62}) {
+  for (const char flags : {0x00, 0xc1, 0xc2, 0xe2}) {
     seeds.push_back(std::string{flags, 16} + Join(together, kPartSeparator));
   }
   return seeds;
