@@ -106,7 +106,9 @@ class StreamDoctor {
               std::string(ToString(profile.algorithm)) + ", seed '" + profile.python_hash_seed +
               "'): check PYTHONHASHSEED and the engine's prefix-caching hash algorithm; hits by "
               "tokens may work, pool objects will not");
-    } else if (service_.hash_check == "unknown" && Counter(service_, "blocks_stored_total") > 0) {
+    } else if (service_.hash_check == "unknown" &&
+               service_.registration.type != PublisherType::kMooncake &&
+               Counter(service_, "blocks_stored_total") > 0) {
       Add(Severity::kWarning, "hash_not_verified",
           "blocks were stored, but no hash could be compared: the events carry no tokens, or no "
           "chain from a prompt's first block; such blocks match by their hash only");

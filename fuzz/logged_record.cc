@@ -1,7 +1,6 @@
 #include "fuzz/logged_record.h"
 
 #include "fuzz/fact_text.h"
-#include "fuzz/logged_links.h"
 #include "fuzz/target.h"
 #include "src/hex.h"
 #include "storage/record_codec.h"

@@ -2,7 +2,10 @@
 // meaning, and both have the same effect. One thread.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/fact.h"
 #include "src/registration.h"
@@ -14,6 +17,9 @@ namespace conductor::fuzz {
 std::string RequireLogged(const Record& record, Record* read_back = nullptr);
 // The same for a registration that a front end accepted.
 void RequireLoggable(const Registration& registration);
+// And for what a publisher's snapshot says.
+void RequireLoggable(const std::string& epoch,
+                     const std::vector<std::pair<std::optional<BlockName>, BlockName>>& links);
 
 // One state as it is live, and one as it is rebuilt from the log.
 class LivePair {

@@ -28,7 +28,7 @@ void RequireTopic(ByteView topic) {
   }
 }
 
-void RequireFrame(const Frame& frame, std::span<const Bytes> parts) {
+void RequireFrame(const WireFrame& frame, std::span<const Bytes> parts) {
   const Bytes number = parts[parts.size() - 2];
   Require(frame.seq <= kFrameSeqMax, "a number is in range");
   Require(Number(frame.seq) == AsText(number), "the number is the last part but one");

@@ -6,7 +6,7 @@
 // Input: messages, separated; of each the parts, separated.
 #include "replay/wire/snapshot.h"
 
-#include "fuzz/logged_links.h"
+#include "fuzz/logged_record.h"
 #include "fuzz/target.h"
 #include "replay/wire/msgpack_writer.h"
 #include "src/hash/utf8.h"

@@ -27,7 +27,8 @@ std::uint64_t FingerprintPayload(MessagePart payload) {
 Result<LiveMessage> ReadLiveMessage(std::span<const MessagePart> parts) {
   const auto parsed = ParseLiveFrame(parts);
   if (!parsed) return tl::unexpected(parsed.error());
-  return LiveMessage{std::string(SplitTopic(parsed->topic).name), Own(*parsed)};
+  const Topic topic = SplitTopic(parsed->topic);
+  return LiveMessage{std::string(topic.name), std::string(topic.epoch.value_or("")), Own(*parsed)};
 }
 
 Result<ReplayMessage> ReadReplayMessage(std::span<const MessagePart> parts) {

@@ -20,6 +20,7 @@ std::uint64_t FingerprintPayload(MessagePart payload);
 
 struct LiveMessage {
   std::string topic;  // the part before the first NUL
+  std::string epoch;  // what SGLang says behind it; empty: nothing
   ReceivedFrame frame;
 };
 Result<LiveMessage> ReadLiveMessage(std::span<const MessagePart> parts);

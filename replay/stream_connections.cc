@@ -1,5 +1,6 @@
 // The connections of a stream: whether its publisher is there, which of several it listens to, and
 // the replay socket, which lives as long as one question.
+#include <span>
 #include <string>
 #include <utility>
 
@@ -8,8 +9,8 @@
 namespace conductor {
 
 void StreamReader::ReadConnections(std::int64_t now_ms) {
-  while (monitor_.Receive(message_)) {
-    const auto event = ReadConnectionEvent(message_);
+  while (monitor_.Receive(connection_event_)) {
+    const auto event = ReadConnectionEvent(connection_event_);
     if (!event) continue;
     switch (event->kind) {
       case ZMQ_EVENT_ACCEPTED:
@@ -39,20 +40,46 @@ void StreamReader::ReadConnections(std::int64_t now_ms) {
 void StreamReader::OnConnectionLost(int descriptor, std::int64_t now_ms) {
   if (!bound_) return tracker_.OnDisconnected(now_ms);
   peers_.erase(descriptor);
-  const bool served = owner_ ? *owner_ == descriptor : peers_.empty();
+  const bool served = owner_is_up_ ? *owner_ == descriptor : peers_.empty();
   if (!served) return;
-  owner_.reset();
+  owner_is_up_ = false;
   tracker_.OnDisconnected(now_ms);
+  if (peers_.empty()) return AwaitPublisher();
   // Whoever else is connected may now be the publisher: the first one heard.
-  if (!peers_.empty()) tracker_.OnConnected(now_ms);
+  tracker_.OnConnected(now_ms);
 }
 
-// Whether the message is the one publisher's that a bound endpoint serves.
-bool StreamReader::IsOwner(const ZmqMessage& message) {
+// Whether the message is the one publisher's that a bound endpoint serves. Messages outlive their
+// connection, and descriptors are used again: only one that is up becomes the owner.
+bool StreamReader::IsOwner(const ZmqMessage& message, std::int64_t now_ms) {
   const int descriptor = message.source_descriptor();
   if (descriptor < 0) return true;
-  if (!owner_) owner_ = descriptor;
-  return *owner_ == descriptor;
+  // Accepted since we looked.
+  if (peers_.count(descriptor) == 0) ReadConnections(now_ms);
+  if (!owner_is_up_ && peers_.count(descriptor) != 0) {
+    owner_ = descriptor;
+    owner_is_up_ = true;
+  }
+  return owner_ == descriptor;
+}
+
+void StreamReader::BindLater(const Error& error, std::int64_t now_ms) {
+  connection_error_ = error.message;
+  bind_due_ms_ = now_ms + context_.options.limits.reconnect_ms_max;
+  changed_ = true;
+}
+
+void StreamReader::Rebind(std::int64_t now_ms) {
+  if (const Status bound = live_.Bind(seed_.registration.endpoint); !bound) {
+    return BindLater(bound.error(), now_ms);
+  }
+  bind_due_ms_.reset();
+  AwaitPublisher();
+}
+
+void StreamReader::AwaitPublisher() {
+  connection_error_ = "no publisher is connected to " + seed_.registration.endpoint;
+  changed_ = true;
 }
 
 bool StreamReader::ReadReplies(std::int64_t now_ms) {
@@ -83,17 +110,20 @@ bool StreamReader::SyncReplay(std::int64_t now_ms) {
   if (!context_.slots.TryTake()) return false;
   replay_id_ = wanted->id;
   changed_ = true;
-  if (const Status opened = OpenReplay(wanted->from); !opened) {
+  auto socket = Ask(seed_.registration.replay_endpoint, ReplayRequest(wanted->from));
+  if (!socket) {
     context_.slots.Return();
-    tracker_.OnReplayFailed(replay_id_, now_ms, "replay: " + opened.error().message);
+    tracker_.OnReplayFailed(replay_id_, now_ms, "replay: " + socket.error().message);
     return false;
   }
+  replay_ = std::move(*socket);
   tracker_.OnReplaySent(replay_id_, now_ms);
   return true;
 }
 
-Status StreamReader::OpenReplay(std::uint64_t from) {
-  const std::string& endpoint = seed_.registration.replay_endpoint;
+// A socket that lives as long as one question.
+Result<ZmqSocket> StreamReader::Ask(const std::string& endpoint,
+                                    std::span<const std::string> request) {
   CONDUCTOR_ASSIGN_OR_RETURN(ZmqSocket socket, ZmqSocket::Open(context_.zmq, ZMQ_DEALER));
   // A reply dropped here is a hole, and a hole is another replay: no limit on what waits.
   CONDUCTOR_RETURN_IF_ERROR(socket.SetInt(ZMQ_RCVHWM, 0));
@@ -103,11 +133,10 @@ Status StreamReader::OpenReplay(std::uint64_t from) {
     CONDUCTOR_RETURN_IF_ERROR(socket.SetInt(ZMQ_IPV6, 1));
   }
   CONDUCTOR_RETURN_IF_ERROR(socket.Connect(endpoint));
-  CONDUCTOR_RETURN_IF_ERROR(socket.Send(ReplayRequest(from)));
+  CONDUCTOR_RETURN_IF_ERROR(socket.Send(request));
   CONDUCTOR_ASSIGN_OR_RETURN(const int descriptor, socket.Descriptor());
   CONDUCTOR_RETURN_IF_ERROR(watcher_->Watch(descriptor, *this));
-  replay_ = std::move(socket);
-  return {};
+  return socket;
 }
 
 void StreamReader::CloseReplay() {

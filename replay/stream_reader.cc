@@ -11,14 +11,6 @@ namespace {
 constexpr int kConnectionEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                                   ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED;
 
-// A wildcard host: the publisher connects to us.
-bool IsBound(std::string_view endpoint) {
-  for (std::string_view host : {"tcp://*:", "tcp://0.0.0.0:", "tcp://[::]:"}) {
-    if (endpoint.starts_with(host)) return true;
-  }
-  return false;
-}
-
 // Spread over the limit by stream: splitmix64 of the id.
 std::int64_t JitterMs(StreamId stream, std::uint32_t ms_max) {
   std::uint64_t mixed = stream + 0x9e3779b97f4a7c15u;
@@ -65,11 +57,19 @@ Result<std::unique_ptr<StreamReader>> StreamReader::Open(const ReaderContext& co
   CONDUCTOR_ASSIGN_OR_RETURN(ZmqSocket live, ZmqSocket::Open(context.zmq, ZMQ_SUB));
   CONDUCTOR_RETURN_IF_ERROR(Configure(live, seed.registration, context.options.limits));
   CONDUCTOR_ASSIGN_OR_RETURN(ZmqSocket monitor, live.Monitor(context.zmq, kConnectionEvents));
-  const bool bound = IsBound(endpoint);
+  const bool bound = IsWildcardEndpoint(endpoint);
   const Status opened = bound ? live.Bind(endpoint) : live.Connect(endpoint);
-  if (!opened) return EndpointError(opened.error());
-  return std::unique_ptr<StreamReader>(
+  // A port that is in use may be free later: an old socket of ours closes in the background.
+  const bool later = !opened && bound && opened.error().code == ErrorCode::kUnavailable;
+  if (!opened && !later) return EndpointError(opened.error());
+  std::unique_ptr<StreamReader> reader(
       new StreamReader(context, seed, now_ms, std::move(live), std::move(monitor), bound));
+  if (later) {
+    reader->BindLater(opened.error(), now_ms);
+  } else if (bound) {
+    reader->AwaitPublisher();
+  }
+  return reader;
 }
 
 StreamReader::StreamReader(const ReaderContext& context, const StreamSeed& seed,
@@ -104,6 +104,7 @@ Status StreamReader::Attach(Watcher& watcher, DigestCache& cache) {
 void StreamReader::Detach() {
   if (watcher_ == nullptr) return;
   CloseReplay();
+  CloseSnapshot();
   for (const ZmqSocket* socket : {&live_, &monitor_}) {
     if (const auto descriptor = socket->Descriptor()) watcher_->Forget(*descriptor);
   }
@@ -122,6 +123,8 @@ bool StreamReader::Turn(std::int64_t now_ms) {
     SyncReplay(now_ms);
     if (flushed && replay_) more = ReadReplies(now_ms) || more;
     more = SyncReplay(now_ms) || more;
+    if (flushed && snapshot_) more = ReadSnapshot(now_ms) || more;
+    SyncSnapshot(now_ms);
     // A stream that is blocked waits for a tick; what it has not read stays where it is.
     more = Flush(now_ms) && more;
   }
@@ -137,8 +140,10 @@ bool StreamReader::Tick(std::int64_t now_ms) {
   }
   const StreamState state = tracker_.state();
   const bool caught_up = tracker_.first_catch_up_done();
+  if (bind_due_ms_ && now_ms >= *bind_due_ms_) Rebind(now_ms);
   tracker_.OnTick(now_ms);
-  const bool opened = SyncReplay(now_ms);
+  const bool replaying = SyncReplay(now_ms);
+  const bool opened = SyncSnapshot(now_ms) || replaying;
   if (changed_ || was_blocked || state != tracker_.state() ||
       caught_up != tracker_.first_catch_up_done()) {
     Report();
@@ -161,10 +166,10 @@ bool StreamReader::ReadLive(std::int64_t now_ms) {
 
 void StreamReader::ReadLiveMessage(std::int64_t now_ms) {
   ++counters_.received;
-  if (bound_ && !IsOwner(message_)) {
+  if (bound_ && !IsOwner(message_, now_ms)) {
     ++counters_.second_publisher;
-    message_error_ = "a second publisher is connected to " + seed_.registration.endpoint +
-                     ": its frames are refused";
+    message_error_ = "a second publisher, " + message_.peer_address() + ", is connected to " +
+                     seed_.registration.endpoint + ": its frames are refused";
     return;
   }
   auto live = conductor::ReadLiveMessage(message_.parts());
@@ -178,7 +183,8 @@ void StreamReader::ReadLiveMessage(std::int64_t now_ms) {
     return;
   }
   last_frame_ms_ = now_ms;
-  tracker_.OnLiveFrame(std::move(live->frame), now_ms);
+  if (seed_.registration.type != PublisherType::kSglang) live->epoch.clear();
+  tracker_.OnLiveFrame(std::move(live->frame), now_ms, live->epoch);
 }
 
 // Hands over everything the tracker has said. False: the sink is full.
@@ -214,11 +220,7 @@ void StreamReader::Translate(StreamTracker::Output&& output) {
   pending_bytes_ += kFactBytes;
   if (const auto* frame = std::get_if<ReceivedFrame>(&output)) {
     pending_bytes_ += frame->payload.size();
-    const bool emptied = translator_->Translate(*frame, pending_);
-    // Unless something was lost after that clear: the tracker is ahead of the translation.
-    const auto is_loss = [](const auto& later) { return std::holds_alternative<Lost>(later); };
-    const auto& later = tracker_.outputs();
-    if (emptied && std::none_of(later.begin(), later.end(), is_loss)) tracker_.OnCleared();
+    translator_->Translate(*frame, pending_);
   } else if (auto* epoch = std::get_if<NewEpoch>(&output)) {
     translator_->OnNewLife();
     pending_.emplace_back(*epoch);
@@ -226,6 +228,10 @@ void StreamReader::Translate(StreamTracker::Output&& output) {
     pending_.emplace_back(*history);
   } else if (auto* lost = std::get_if<Lost>(&output)) {
     pending_.emplace_back(*lost);
+  } else if (auto* snapshot = std::get_if<PublisherSnapshot>(&output)) {
+    constexpr std::size_t kLinkBytes = 24;
+    pending_bytes_ += snapshot->links.size() * kLinkBytes;
+    pending_.emplace_back(std::move(*snapshot));
   } else {
     const auto& dropped = std::get<Dropped>(output);
     translator_->OnDropped(dropped.reason);

@@ -13,11 +13,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "replay/messages.h"
 #include "replay/replay_slots.h"
+#include "replay/snapshot_request.h"
 #include "replay/stream_report.h"
 #include "replay/stream_tracker.h"
 #include "replay/translator.h"
@@ -32,6 +34,8 @@ inline constexpr std::size_t kWaitingFramesPerTurnMax = 4'096;
 // Facts and payload bytes of one offer to the sink.
 inline constexpr std::size_t kFactsPerOfferMax = 128;
 inline constexpr std::size_t kBytesPerOfferMax = 1u << 20;
+// Snapshot messages of one turn: each may hold thousands of blocks.
+inline constexpr std::size_t kSnapshotRepliesPerTurnMax = 16;
 // Live messages libzmq keeps for us; beyond it the publisher's queue fills, and then it drops.
 inline constexpr int kLiveQueueMessages = 200'000;
 
@@ -88,11 +92,20 @@ class StreamReader {
   // stream_connections.cc
   void ReadConnections(std::int64_t now_ms);
   void OnConnectionLost(int descriptor, std::int64_t now_ms);
-  bool IsOwner(const ZmqMessage& message);
+  bool IsOwner(const ZmqMessage& message, std::int64_t now_ms);
+  void BindLater(const Error& error, std::int64_t now_ms);
+  void Rebind(std::int64_t now_ms);
+  void AwaitPublisher();
   bool ReadReplies(std::int64_t now_ms);
   bool SyncReplay(std::int64_t now_ms);
-  Status OpenReplay(std::uint64_t from);
+  Result<ZmqSocket> Ask(const std::string& endpoint, std::span<const std::string> request);
   void CloseReplay();
+
+  // stream_snapshot.cc
+  bool ReadSnapshot(std::int64_t now_ms);
+  bool ReadSnapshotReply(std::int64_t now_ms);
+  bool SyncSnapshot(std::int64_t now_ms);
+  void CloseSnapshot();
 
   const ReaderContext context_;
   const StreamSeed seed_;  // its cursor and recent frames are only the start
@@ -107,11 +120,23 @@ class StreamReader {
   ZmqSocket monitor_;
   std::optional<ZmqSocket> replay_;
   std::uint64_t replay_id_ = 0;  // of the replay that is open, or was last
+  // The snapshot request that is open, as far as it has been answered.
+  struct SnapshotRequest {
+    std::uint64_t id = 0;
+    ZmqSocket socket;
+    SnapshotAnswer answer;
+    bool started = false;
+  };
+  std::optional<SnapshotRequest> snapshot_;
   ZmqMessage message_;
+  ZmqMessage connection_event_;
 
   // A bound endpoint: connections that are up, and the one whose frames count: the first one heard.
+  // An owner that has gone keeps its place, for what it left in the queue, until another is heard.
   std::set<int> peers_;
   std::optional<int> owner_;
+  bool owner_is_up_ = false;
+  std::optional<std::int64_t> bind_due_ms_;  // its port was in use
 
   std::vector<Fact> pending_;
   std::size_t pending_bytes_ = 0;

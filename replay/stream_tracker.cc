@@ -13,6 +13,8 @@ StreamTracker::StreamTracker(const StreamSeed& seed, const TrackerOptions& optio
     : stream_(seed.stream),
       options_(options),
       has_replay_(!seed.registration.replay_endpoint.empty()),
+      has_snapshot_(seed.registration.type == PublisherType::kSglang &&
+                    !seed.registration.snapshot_endpoint.empty()),
       first_number_(seed.registration.type == PublisherType::kMooncake ? 1 : 0),
       started_ms_(now_ms),
       cursor_(seed.cursor),
@@ -24,12 +26,14 @@ StreamTracker::StreamTracker(const StreamSeed& seed, const TrackerOptions& optio
       suspects_(options.limits.buffered_frames_per_stream_max,
                 options.limits.buffered_bytes_per_stream_max),
       repeats_(kRepeatedFramesMax, kRepeatedBytesMax),
+      history_starts_late_(seed.history_from.has_value()),
+      publisher_epoch_(seed.publisher_epoch),
       disconnected_since_ms_(now_ms) {}
 
 StreamState StreamTracker::state() const {
   if (!connected_) return StreamState::kConnecting;
   if (waiting_) return StreamState::kCatchingUp;
-  return unsettled_ || has_lost_ranges_ ? StreamState::kDegraded : StreamState::kLive;
+  return unsettled_ ? StreamState::kDegraded : StreamState::kLive;
 }
 
 void StreamTracker::OnConnected(std::int64_t now_ms) {
@@ -50,12 +54,29 @@ void StreamTracker::OnDisconnected(std::int64_t now_ms) {
   ++counters_.disconnects;
   connected_ = false;
   disconnected_since_ms_ = now_ms;
+  epoch_is_live_ = false;
+  covered_.reset();
   CancelAsk();
+  // With a replay endpoint they go on waiting for it.
+  if (snapshot_.holds && !has_replay_) return StopHolding(now_ms);
+  AbandonSnapshot();
 }
 
-void StreamTracker::OnLiveFrame(ReceivedFrame frame, std::int64_t now_ms) {
+void StreamTracker::OnLiveFrame(ReceivedFrame frame, std::int64_t now_ms, std::string_view epoch) {
+  const bool text_known = !epoch.empty() && !publisher_epoch_.empty();
+  if (text_known && epoch != publisher_epoch_) {
+    NewLife(now_ms);  // whatever the numbers say
+  } else if (text_known && cursor_ && frame.number <= *cursor_ && !recent_.Find(frame.number)) {
+    // Of this life, and nothing to compare with: late, or once more.
+    epoch_is_live_ = true;
+    ++counters_.duplicates;
+    return;
+  }
   inbox_.push_back(std::move(frame));
   ReadInbox(now_ms);
+  if (epoch.empty()) return;
+  if (publisher_epoch_ != epoch) publisher_epoch_ = epoch;
+  epoch_is_live_ = true;
 }
 
 // A judgement may put frames back that it sees in a new light: a loop instead of recursion.
@@ -75,12 +96,13 @@ void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
     NoteSeen(frame.number);
     Deliver(std::move(frame));
     waiting_ = false;
-    unsettled_ = false;
+    Settle();
     first_catch_up_done_ = true;
     ask_.probe = true;
     if (ask_.phase == Ask::Phase::kDelayed) CancelAsk();
     return;
   }
+  if (SkipCovered(frame.number)) return;
   if (cursor_ && frame.number <= *cursor_) return JudgeOld(std::move(frame), now_ms);
   if (!suspects_.empty()) return Suspect(std::move(frame), now_ms);
   if (!buffer_.empty() && frame.number <= buffer_.back().number) {
@@ -112,14 +134,14 @@ void StreamTracker::JudgeWaiting(ReceivedFrame frame, std::int64_t now_ms) {
     ++counters_.duplicates;
     return;
   }
-  if (recent_.empty()) {
+  if (recent_.empty() && has_replay_) {
     // Nothing is applied that could be compared: only the younger ones are worth waiting for.
     buffer_.Clear();
     seen_ = frame.number;
     Wait(std::move(frame));
     return StartCatchUp(now_ms, ChurnDelayMs(now_ms));
   }
-  if (!known) return Suspect(std::move(frame), now_ms);
+  if (!known && has_replay_) return Suspect(std::move(frame), now_ms);
   inbox_.push_front(std::move(frame));
   NewLife(now_ms);
 }
@@ -129,11 +151,11 @@ void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
   NoteSeen(frame.number);
   repeats_.Clear();
   const bool next = cursor_ && frame.number == *cursor_ + 1;
+  if (waiting_) return Wait(std::move(frame));
   if (!has_replay_) {
     if (cursor_ && !next) ++counters_.gaps;
     return DeliverAfterLoss(std::move(frame));
   }
-  if (waiting_) return Wait(std::move(frame));
   if (next) return Deliver(std::move(frame));
   if (cursor_) ++counters_.gaps;
   waiting_ = true;
@@ -182,6 +204,7 @@ void StreamTracker::Deliver(ReceivedFrame&& frame) {
 // Delivers a frame whether or not something before it is missing, and says what is.
 void StreamTracker::DeliverAfterLoss(ReceivedFrame&& frame) {
   if (!cursor_ && frame.number > first_number_) {
+    history_starts_late_ = true;
     outputs_.emplace_back(HistoryStart{stream_, frame.number});
   } else if (cursor_ && frame.number > *cursor_ + 1) {
     Lose(*cursor_ + 1, frame.number - 1);
@@ -216,8 +239,12 @@ void StreamTracker::NewLife(std::int64_t now_ms) {
   outputs_.emplace_back(NewEpoch{stream_, options_.unverified_blocks});
   cursor_.reset();
   recent_.Clear();
-  has_lost_ranges_ = false;
-  unsettled_ = false;
+  has_lost_ranges_ = history_starts_late_ = false;
+  publisher_epoch_.clear();
+  epoch_is_live_ = false;
+  covered_.reset();
+  AbandonSnapshot();
+  Settle();
   waiting_ = false;
   buffer_.Clear();
   suspects_.Clear();
@@ -260,8 +287,12 @@ void StreamTracker::DropDisconnected() {
   outputs_.emplace_back(Dropped{stream_, DropReason::kDisconnected});
   cursor_.reset();
   recent_.Clear();
-  has_lost_ranges_ = false;
-  unsettled_ = false;
+  has_lost_ranges_ = history_starts_late_ = false;
+  publisher_epoch_.clear();
+  epoch_is_live_ = false;
+  covered_.reset();
+  AbandonSnapshot();
+  Settle();
   waiting_ = has_replay_;
   buffer_.Clear();
   suspects_.Clear();

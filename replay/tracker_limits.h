@@ -18,6 +18,12 @@ inline constexpr std::int64_t kReplayProbeMsMin = 1'000;
 inline constexpr std::int64_t kLifeChurnMs = 10'000;
 inline constexpr std::int64_t kLifeChurnDelayMsMin = 100;
 
+// One snapshot from its request to its end. Live frames wait for it.
+inline constexpr std::int64_t kSnapshotMsMax = 60'000;
+// Between two snapshots, whether or not the first was of use; doubles after a failure, up to
+// replay_probe_ms_max.
+inline constexpr std::int64_t kSnapshotMsMin = 1'000;
+
 // Duplicates from a life's first number on that are kept, in case the next frame shows that they
 // were the beginning of a new life with the same content.
 inline constexpr std::size_t kRepeatedFramesMax = 256;

@@ -10,6 +10,7 @@ namespace conductor {
 
 void StreamTracker::StartCatchUp(std::int64_t now_ms, std::int64_t delay_ms) {
   CancelAsk();
+  AbandonSnapshot();  // What waits for it waits for the replay now.
   attempts_ = 0;
   rounds_ = 0;
   replied_ = false;
@@ -31,7 +32,10 @@ void StreamTracker::PrepareAsk() {
   ask_.phase = Ask::Phase::kWanted;
   ask_.id = ++last_ask_id_;
   ask_.cursor_before = cursor_;
-  if (!recent_.empty()) {
+  if (unsettled_ && anchor_) {
+    ask_.from = anchor_->first;
+    ask_.fingerprint = anchor_->second;
+  } else if (!recent_.empty()) {
     ask_.from = recent_.back().first;
     ask_.fingerprint = recent_.back().second;
   } else {
@@ -80,7 +84,7 @@ void StreamTracker::OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::in
 // The publisher is the one we know, or can no longer be compared. The suspects were late copies, or
 // overtaken by others. False: one of them contradicts that.
 bool StreamTracker::ConfirmLife() {
-  unsettled_ = false;
+  Settle();
   probe_delay_ms_ = 0;
   while (!suspects_.empty()) {
     const std::uint64_t number = suspects_.front().number;
@@ -144,6 +148,11 @@ bool StreamTracker::SomethingMissing() const {
   return !buffer_.empty() || (seen_ && (!cursor_ || *seen_ > *cursor_));
 }
 
+void StreamTracker::Settle() {
+  unsettled_ = false;
+  anchor_.reset();
+}
+
 bool StreamTracker::RetryAllowed() const {
   const bool progress = cursor_ != ask_.cursor_before;
   return rounds_ < kReplayRoundsMax &&
@@ -173,6 +182,8 @@ void StreamTracker::RetryOrConclude(bool life_known, std::int64_t now_ms, std::s
 void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
   CancelAsk();
   first_catch_up_done_ = true;
+  // What was applied before the question came up; an older question is still open.
+  if (!life_known && !unsettled_ && !recent_.empty()) anchor_ = recent_.back();
   if (!suspects_.empty()) AdoptSuspects(now_ms);
   while (!buffer_.empty()) {
     ReceivedFrame frame = buffer_.PopFront();
@@ -181,8 +192,9 @@ void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
   }
   if (cursor_ && seen_ && *seen_ > *cursor_) Lose(*cursor_ + 1, *seen_);
   waiting_ = false;
-  unsettled_ = !life_known;
-  if (unsettled_) ScheduleProbe(now_ms);
+  if (life_known) return Settle();
+  unsettled_ = true;
+  ScheduleProbe(now_ms);
 }
 
 // Nobody could say whether the doubtful frames are of a new life. A continuing publisher would not
@@ -234,6 +246,7 @@ void StreamTracker::OnTick(std::int64_t now_ms) {
       now_ms - started_ms_ >= limits.first_catch_up_ms_max) {
     first_catch_up_done_ = true;
   }
+  if (has_snapshot_) TickSnapshot(now_ms);
   if (ask_.phase == Ask::Phase::kDelayed && now_ms >= ask_.due_ms) PrepareAsk();
   if (ask_.phase != Ask::Phase::kSent) return;
   const std::int64_t patience_ms =
@@ -243,6 +256,7 @@ void StreamTracker::OnTick(std::int64_t now_ms) {
 
 void StreamTracker::OnResumed(std::int64_t now_ms) {
   if (ask_.phase == Ask::Phase::kSent) ask_.progress_ms = now_ms;
+  snapshot_.progress_ms = now_ms;
 }
 
 }  // namespace conductor

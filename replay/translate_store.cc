@@ -8,9 +8,6 @@
 namespace conductor {
 namespace {
 
-// Pools that this process tells apart to know when a stream was emptied.
-constexpr std::size_t kPoolsRemembered = 4'096;
-
 std::optional<Tier> TierOfMedium(Medium medium) {
   if (medium == Medium::kCpu) return Tier::kCpuShare;
   if (medium == Medium::kDisk) return Tier::kDisk;
@@ -60,11 +57,6 @@ void Translator::TranslateObject(const StoreEvent& event, Frame& frame) {
   object.name.projected = event.name->projected;
   object.part = PartOf(event);
   if (event.kind == StoreEvent::Kind::kStored) {
-    if (pools_stored_.size() < kPoolsRemembered) {
-      pools_stored_.emplace(event.backend_id, event.tenant_id);
-    } else {
-      pools_forgotten_ = true;
-    }
     frame.events.emplace_back(std::move(object));
     return;
   }
@@ -81,8 +73,6 @@ void Translator::TranslateObject(const StoreEvent& event, Frame& frame) {
 }
 
 void Translator::TranslatePoolCleared(const StoreEvent& event, Frame& frame) {
-  pools_stored_.erase({event.backend_id, event.tenant_id});
-  if (pools_stored_.empty() && !pools_forgotten_) emptied_ = true;
   frame.events.emplace_back(PoolCleared{event.backend_id, event.tenant_id});
 }
 

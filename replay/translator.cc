@@ -10,10 +10,6 @@
 namespace conductor {
 namespace {
 
-std::uint32_t Bit(Tier tier) {
-  return 1u << static_cast<unsigned>(tier);
-}
-
 std::string Contradiction(std::string_view what, std::int64_t got, std::int64_t expected) {
   std::string text(what);
   text += ": expected " + std::to_string(expected) + " (registered), got " + std::to_string(got);
@@ -37,25 +33,18 @@ void Translator::OnNewLife() {
   counting_group_.reset();
   seen_full_size_block_ = false;
   state_is_this_life_ = false;
-  tiers_stored_ = 0;
-  pools_stored_.clear();
-  pools_forgotten_ = false;
   scopes_.clear();
 }
 
 void Translator::OnDropped(DropReason reason) {
-  tiers_stored_ = 0;
-  pools_stored_.clear();
-  pools_forgotten_ = false;
   if (reason == DropReason::kDisconnected) OnNewLife();
 }
 
-bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& facts) {
+void Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& facts) {
   Frame frame;
   frame.stream = stream_;
   frame.number = received.number;
   frame.fingerprint = received.fingerprint;
-  emptied_ = false;
   const std::span payload(reinterpret_cast<const std::uint8_t*>(received.payload.data()),
                           received.payload.size());
   const auto refuse = [&](const Error& error) {
@@ -70,7 +59,6 @@ bool Translator::Translate(const ReceivedFrame& received, std::vector<Fact>& fac
     batch ? TranslateBatch(*batch, frame, facts) : refuse(batch.error());
   }
   facts.emplace_back(std::move(frame));
-  return emptied_;
 }
 
 void Translator::CountRejected(const BatchEnvelope& batch, Frame& frame) {
@@ -133,7 +121,6 @@ void Translator::TranslateStored(const WireEvent& event, Frame& frame) {
   } else {
     FillNames(event, stored);
   }
-  tiers_stored_ |= Bit(stored.tier);
   frame.events.emplace_back(std::move(stored));
 }
 
@@ -144,8 +131,6 @@ void Translator::TranslateRemoved(const WireEvent& event, Frame& frame) {
 
 void Translator::TranslateCleared(Frame& frame) {
   const bool all_tiers = registration_.type == PublisherType::kSglang;
-  tiers_stored_ = all_tiers ? 0 : tiers_stored_ & ~Bit(Tier::kDevice);
-  if (tiers_stored_ == 0) emptied_ = true;
   frame.events.emplace_back(Cleared{all_tiers});
 }
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +44,8 @@ class Translator {
   // The stream's holders were forgotten; after kDisconnected so was everything about the life.
   void OnDropped(DropReason reason);
 
-  // Appends the Frame, and before it the CountingGroup if this frame decides it. True: a clear in
-  // it has left the stream without blocks, as far as this process knows.
-  bool Translate(const ReceivedFrame& received, std::vector<Fact>& facts);
+  // Appends the Frame, and before it the CountingGroup if this frame decides it.
+  void Translate(const ReceivedFrame& received, std::vector<Fact>& facts);
 
   // The last thing that was refused, in words for an operator; never a token or a salt.
   std::string_view last_error() const { return last_error_; }
@@ -93,12 +91,6 @@ class Translator {
   bool seen_full_size_block_;
   // The state may still hold the life before this one: only a digest that proves itself is taken.
   bool state_is_this_life_ = true;
-  // Tiers that this process saw stores for since it last knew the stream to be empty.
-  std::uint32_t tiers_stored_ = 0;
-  // The same of a store: its (backend, tenant) pairs.
-  std::set<std::pair<std::string, std::string>> pools_stored_;
-  bool pools_forgotten_ = false;  // there were too many to remember
-  bool emptied_ = false;
   std::map<std::string, DigestCache::Scope> scopes_;
   std::string last_error_;
 };

@@ -15,6 +15,7 @@ ErrorCode CodeOf(int error) {
       return ErrorCode::kResourceExhausted;
     case ETERM:
     case ENOTSOCK:
+    case EADDRINUSE:
       return ErrorCode::kUnavailable;
     default:
       return ErrorCode::kInvalidArgument;
@@ -55,6 +56,14 @@ ZmqMessage::ZmqMessage() {
 
 ZmqMessage::~ZmqMessage() {
   for (zmq_msg_t& message : messages_) zmq_msg_close(&message);
+}
+
+std::string ZmqMessage::peer_address() {
+  if (count_ > 0) {
+    const char* address = zmq_msg_gets(&messages_[0], "Peer-Address");
+    if (address != nullptr && *address != '\0') return address;
+  }
+  return "an unknown host";
 }
 
 Result<ZmqSocket> ZmqSocket::Open(const ZmqContext& context, int type) {

@@ -54,6 +54,8 @@ class ZmqMessage {
   std::span<const std::span<const std::uint8_t>> parts() const { return {views_.data(), count_}; }
   // The descriptor of the TCP connection it came in on; -1 when there is none.
   int source_descriptor() const { return source_descriptor_; }
+  // The host it came from; "an unknown host" when libzmq does not say.
+  std::string peer_address();
 
  private:
   friend class ZmqSocket;

@@ -24,9 +24,9 @@ enum class HashCheck : std::uint8_t { kEqual = 1, kDiffers = 2, kNotComputed = 3
 
 // Why something in a frame was not applied. Reaches the disk in Frame::ignored.
 enum class IgnoreReason : std::uint8_t {
-  kUndecodableFrame = 1,   // the whole payload
-  kUndecodableEvent = 2,   // one event of it
-  kOtherGroup = 3,         // an event of a group that does not count
+  kUndecodableFrame = 1,  // the whole payload
+  kUndecodableEvent = 2,  // one event of it
+  kOtherGroup = 3,        // an event of a group that does not count
   kUnknownMedium = 4,
   kPartialEntry = 5,       // vLLM: a part of a block
   kRemote = 6,             // locality REMOTE
@@ -34,9 +34,9 @@ enum class IgnoreReason : std::uint8_t {
   kBlockSizeMismatch = 8,  // the event's block size contradicts the registration
   kAmbiguousLength = 9,    // tokens, names and block size do not agree
   kTopicMismatch = 10,
-  kUnparsableKey = 11,     // a store object whose key names no block
-  kUnsupported = 12,       // a publisher type this release does not decode
-  kSecondPublisher = 13,   // a bound endpoint got frames of a second publisher
+  kUnparsableKey = 11,    // a store object whose key names no block
+  kUnsupported = 12,      // a publisher type this release does not decode
+  kSecondPublisher = 13,  // a bound endpoint got frames of a second publisher
 };
 
 struct StoredBlock {
@@ -152,11 +152,12 @@ struct Evicted {
   BlockName name;
 };
 
-// A publisher's own snapshot replaces what its device holder has (SGLang, later release).
+// A publisher's own snapshot (SGLang) replaces what its device holders have. The cursor moves to
+// the number before `resume_number`, and what was lost is lost no more.
 struct PublisherSnapshot {
   StreamId stream = 0;
   std::uint64_t resume_number = 0;
-  std::string epoch;
+  std::string epoch;  // the publisher's word for this life
   std::vector<std::pair<std::optional<BlockName>, BlockName>> links;  // (parent, name)
 };
 

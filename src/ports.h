@@ -73,19 +73,25 @@ class Clock {
 
 // --- Streams ---------------------------------------------------------------------------------
 
-enum class StreamState : std::uint8_t { kConnecting = 1, kCatchingUp = 2, kLive = 3, kDegraded = 4 };
+enum class StreamState : std::uint8_t {
+  kConnecting = 1,
+  kCatchingUp = 2,
+  kLive = 3,
+  kDegraded = 4
+};
 std::string_view ToString(StreamState state);
 
 // What a stream tracker needs to go on where the log ends.
 struct StreamSeed {
   StreamId stream = 0;
   Registration registration;
-  std::uint64_t epoch = 0;                     // lives seen, from 1
-  std::optional<std::uint64_t> cursor;         // last number applied or lost; none: nothing yet
+  std::uint64_t epoch = 0;              // lives seen, from 1
+  std::optional<std::uint64_t> cursor;  // last number applied or lost; none: nothing yet
   std::optional<std::uint64_t> history_from;
   std::optional<std::int64_t> counting_group;  // fixed for this life, if it is
   bool seen_full_size_block = false;
   bool has_lost_ranges = false;
+  std::string publisher_epoch;  // SGLang's word for this life; empty: not known
   // (number, fingerprint) of the last frames, oldest first, at most kRecentFingerprintsPerStream.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> recent;
 };
@@ -114,7 +120,8 @@ class StreamSource {
 };
 
 // Where streams hand over what they read: implemented by the apply queue. Facts of one call are
-// about one stream, in order: any of NewEpoch, CountingGroup, HistoryStart, Lost, Dropped, Frame.
+// about one stream, in order: any of NewEpoch, CountingGroup, HistoryStart, Lost, Dropped,
+// PublisherSnapshot, Frame.
 class FactSink {
  public:
   virtual ~FactSink() = default;

@@ -1,6 +1,11 @@
 #include "src/registration.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
 
 #include "src/hash/profile.h"
 #include "src/hash/utf8.h"
@@ -8,6 +13,13 @@
 
 namespace conductor {
 namespace {
+
+// What fits a Unix socket's address.
+constexpr std::size_t kIpcPathBytesMax = 107;
+
+bool IsWildcardHost(std::string_view host) {
+  return host == "*" || host == "0.0.0.0" || host == "[::]";
+}
 
 std::string Quoted(const std::string& text) {
   return "'" + text.substr(0, 128) + "'";
@@ -52,37 +64,67 @@ Result<std::uint32_t> Number(const std::string& field, const std::optional<std::
   return static_cast<std::uint32_t>(*value);
 }
 
+Status CheckPort(const std::string& field, const std::string& port) {
+  const bool digits = port.size() <= 5 && std::all_of(port.begin(), port.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
+  if (digits && std::stoi(port) >= 1 && std::stoi(port) <= 65'535) return {};
+  return InvalidField("invalid_value", field,
+                      field + ": expected a port 1..65535, got " + Quoted(port));
+}
+
+bool IsNumericIpv6(std::string_view text) {
+  in6_addr ignored;
+  // A link-local address may name its interface.
+  return inet_pton(AF_INET6, std::string(text.substr(0, text.find('%'))).c_str(), &ignored) == 1;
+}
+
+// Host names are resolved by libzmq, and may be known only later; what can never be one is refused.
+Status CheckHost(const std::string& field, const std::string& host) {
+  const auto refuse = [&](const std::string& why) {
+    return InvalidField("invalid_value", field, field + ": " + why + ", got " + Quoted(host));
+  };
+  if (host.empty() || host == "[]") return refuse("expected a host");
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  if (bracketed) {
+    if (IsNumericIpv6(std::string_view(host).substr(1, host.size() - 2))) return {};
+    return refuse("expected an IPv6 address in the brackets");
+  }
+  if (host.find(':') != std::string::npos) return refuse("an IPv6 host goes in brackets");
+  bool numeric = true;
+  for (const char c : host) {
+    const bool digit_or_dot = (c >= '0' && c <= '9') || c == '.';
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!digit_or_dot && !letter && c != '-' && c != '_') return refuse("not a host name");
+    numeric = numeric && digit_or_dot;
+  }
+  in_addr ignored;
+  if (numeric && inet_pton(AF_INET, host.c_str(), &ignored) != 1) {
+    return refuse("not an IPv4 address");
+  }
+  return {};
+}
+
 Status CheckTcp(const std::string& field, const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) {
+  if (colon == std::string::npos || colon + 1 == address.size() || address.back() == ']') {
     return InvalidField("invalid_value", field,
                         field + ": expected tcp://HOST:PORT, got no port in " + Quoted(address));
   }
   const std::string host = address.substr(0, colon);
-  const std::string port = address.substr(colon + 1);
-  if (host.empty() || host == "[]") {
-    return InvalidField("invalid_value", field, field + ": no host in " + Quoted(address));
-  }
-  if (host == "*" || host == "0.0.0.0" || host == "[::]") {
-    return InvalidField("unsupported", field,
-                        field +
-                            ": publishers that connect to us are not supported yet; give the "
-                            "host the publisher binds, got " +
-                            Quoted(address));
-  }
-  const bool bracketed = host.front() == '[' && host.back() == ']';
-  if (!bracketed && host.find(':') != std::string::npos) {
+  if (!IsWildcardHost(host)) CONDUCTOR_RETURN_IF_ERROR(CheckHost(field, host));
+  return CheckPort(field, address.substr(colon + 1));
+}
+
+Status CheckIpc(const std::string& field, const std::string& path) {
+  if (path.empty()) return InvalidField("invalid_value", field, field + ": no path after ipc://");
+  if (path == "*") {
     return InvalidField("invalid_value", field,
-                        field + ": an IPv6 host goes in brackets, got " + Quoted(address));
+                        field + ": expected the path that the publisher binds, got ipc://*");
   }
-  if (host.find_first_of(" /@") != std::string::npos) {
-    return InvalidField("invalid_value", field, field + ": not a host: " + Quoted(host));
-  }
-  const bool digits = port.size() <= 5 && std::all_of(port.begin(), port.end(),
-                                                      [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65'535) {
+  if (path.size() > kIpcPathBytesMax) {
     return InvalidField("invalid_value", field,
-                        field + ": expected a port 1..65535, got " + Quoted(port));
+                        field + ": expected a path of at most " + std::to_string(kIpcPathBytesMax) +
+                            " bytes, got " + std::to_string(path.size()));
   }
   return {};
 }
@@ -140,15 +182,20 @@ Status CheckEndpoint(const std::string& field, const std::string& endpoint) {
   }
   CONDUCTOR_RETURN_IF_ERROR(CheckText(field, endpoint, kEndpointBytesMax));
   if (endpoint.rfind("tcp://", 0) == 0) return CheckTcp(field, endpoint.substr(6));
-  for (const std::string scheme : {"ipc://", "inproc://"}) {
-    if (endpoint.rfind(scheme, 0) == 0) {
-      if (endpoint.size() > scheme.size()) return {};
-      return InvalidField("invalid_value", field, field + ": nothing follows " + scheme);
-    }
+  if (endpoint.rfind("ipc://", 0) == 0) return CheckIpc(field, endpoint.substr(6));
+  if (endpoint.rfind("inproc://", 0) == 0) {
+    if (endpoint.size() > 9) return {};
+    return InvalidField("invalid_value", field, field + ": nothing follows inproc://");
   }
   return InvalidField(
       "invalid_value", field,
       field + ": expected tcp://HOST:PORT, ipc://PATH or inproc://NAME, got " + Quoted(endpoint));
+}
+
+bool IsWildcardEndpoint(std::string_view endpoint) {
+  if (!endpoint.starts_with("tcp://")) return false;
+  endpoint.remove_prefix(6);
+  return IsWildcardHost(endpoint.substr(0, endpoint.rfind(':')));
 }
 
 Result<Registration> MakeRegistration(const RegistrationRequest& request) {
@@ -179,6 +226,12 @@ Result<Registration> MakeRegistration(const RegistrationRequest& request) {
         std::tuple("snapshot_endpoint", &request.snapshot_endpoint, &r.snapshot_endpoint)}) {
     if (!*value || (*value)->empty()) continue;
     CONDUCTOR_RETURN_IF_ERROR(CheckEndpoint(field, **value));
+    if (IsWildcardEndpoint(**value)) {
+      return InvalidField("invalid_value", field,
+                          std::string(field) +
+                              ": publishers bind this socket; give the host to connect to, got " +
+                              Quoted(**value));
+    }
     *target = **value;
   }
   if (!r.replay_endpoint.empty() && r.replay_endpoint == r.endpoint) {

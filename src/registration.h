@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/result.h"
 #include "src/types.h"
@@ -67,8 +68,11 @@ struct RegistrationRequest {
 // takes its endpoint as id.
 Result<Registration> MakeRegistration(const RegistrationRequest& request);
 
-// Whether `endpoint` is one that ZMQ can take: tcp://host:port, ipc://path, inproc://name. The
-// reason is in the error.
+// Whether `endpoint` is one that ZMQ can take: tcp://host:port, ipc://path, inproc://name. A
+// wildcard host (IsWildcardEndpoint) is one. The reason is in the error. Names are not looked up.
 Status CheckEndpoint(const std::string& field, const std::string& endpoint);
+
+// tcp://*:PORT, tcp://0.0.0.0:PORT, tcp://[::]:PORT: the publisher connects and we bind.
+bool IsWildcardEndpoint(std::string_view endpoint);
 
 }  // namespace conductor

@@ -19,10 +19,12 @@ using Json = nlohmann::ordered_json;
 struct Target {
   Fleet& fleet;
   std::string_view control_endpoint;
-  EngineSim& engine;
+  std::size_t index;
   std::uint32_t rank;
 
-  Publisher& publisher() const { return engine.publisher(rank); }
+  EngineSim& engine() const { return fleet.engine(index); }
+  StoreSim& store() const { return fleet.store(index); }
+  Publisher& publisher() const { return fleet.publisher(index, rank); }
 };
 
 std::string_view TakeWord(std::string_view& text) {
@@ -56,11 +58,18 @@ Json Optional(const std::optional<std::uint64_t>& value) {
 
 Result<Json> RunPrompt(const Target& target, PromptRequest request) {
   request.dp_rank = target.rank;
-  CONDUCTOR_ASSIGN_OR_RETURN(const PromptOutcome outcome, target.engine.Prompt(request));
-  return Json{{"hit_tokens", outcome.hit_tokens},
-              {"stored_blocks", outcome.stored_blocks},
-              {"removed_blocks", outcome.removed_blocks},
-              {"seq", Optional(outcome.seq)}};
+  CONDUCTOR_ASSIGN_OR_RETURN(const PromptOutcome outcome, target.engine().Prompt(request));
+  Json reply{{"hit_tokens", outcome.hit_tokens},
+             {"stored_blocks", outcome.stored_blocks},
+             {"removed_blocks", outcome.removed_blocks},
+             {"seq", Optional(outcome.seq)}};
+  const FleetOptions& options = target.fleet.options();
+  if (options.engine.host_blocks > 0) reply["host_hit_tokens"] = outcome.host_hit_tokens;
+  if (options.show_removed) {
+    reply["removed"] = Json::array();
+    for (const Digest& digest : outcome.removed) reply["removed"].push_back(ToHex(digest));
+  }
+  return reply;
 }
 
 Result<Json> DoPrompt(const Target& target, std::string_view arguments) {
@@ -82,17 +91,38 @@ Result<Json> DoPromptIds(const Target& target, std::string_view arguments) {
   return RunPrompt(target, std::move(request));
 }
 
+template <StoreOutcome (StoreSim::*kMethod)(std::span<const Digest>, const std::string&)>
+Result<Json> DoBlocks(const Target& target, std::string_view arguments) {
+  CONDUCTOR_ASSIGN_OR_RETURN(const BlockList blocks, ParseBlocks(arguments));
+  const StoreOutcome outcome = (target.store().*kMethod)(blocks.digests, blocks.medium);
+  return Json{{"stored_blocks", outcome.stored_blocks},
+              {"removed_blocks", outcome.removed_blocks},
+              {"seq", Optional(outcome.seq)}};
+}
+
 Result<Json> DoEvents(const Target& target, std::string_view arguments) {
+  if (target.fleet.HasStores()) {
+    CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<StoreEvent> events, ParseStoreEvents(arguments));
+    return Json{{"seq", target.store().PublishEvents(events)}};
+  }
   CONDUCTOR_ASSIGN_OR_RETURN(std::vector<EngineEvent> events, ParseEvents(arguments));
-  return Json{{"seq", target.engine.PublishEvents(std::move(events), target.rank)}};
+  return Json{{"seq", target.engine().PublishEvents(std::move(events), target.rank)}};
 }
 
 Result<Json> DoClear(const Target& target, std::string_view) {
-  return Json{{"seq", target.engine.Clear(target.rank)}};
+  if (target.fleet.HasStores()) {
+    CONDUCTOR_ASSIGN_OR_RETURN(const std::uint64_t seq, target.store().Clear());
+    return Json{{"seq", seq}};
+  }
+  return Json{{"seq", target.engine().Clear(target.rank)}};
 }
 
 Result<Json> DoRestart(const Target& target, std::string_view) {
-  target.engine.Restart(target.rank);
+  if (target.fleet.HasStores()) {
+    target.store().Restart();
+  } else {
+    target.engine().Restart(target.rank);
+  }
   return Ok();
 }
 
@@ -156,12 +186,14 @@ Result<Json> DoFlush(const Target& target, std::string_view) {
 Result<Json> DoStats(const Target& target, std::string_view) {
   target.publisher().Flush();  // what was handed over before is counted
   const PublisherStats stats = target.publisher().stats();
+  const std::size_t cached = target.fleet.HasStores() ? target.store().CachedBlocks()
+                                                      : target.engine().CachedBlocks(target.rank);
   return Json{{"life", stats.life},
               {"next_seq", stats.next_seq},
               {"sent", stats.sent},
               {"dropped", stats.dropped},
               {"lost", stats.lost},
-              {"cached_blocks", target.engine.CachedBlocks(target.rank)},
+              {"cached_blocks", cached},
               {"replay_requests", stats.replay_requests},
               {"replay_refused", stats.replay_refused},
               {"replay_starts", stats.replay_starts},
@@ -176,14 +208,19 @@ Result<Json> DoEndpoints(const Target& target, std::string_view) {
   return Json::parse(target.fleet.Describe(std::string(target.control_endpoint)), nullptr, false);
 }
 
+enum class Of : std::uint8_t { kBoth, kEngine, kStore };
+
 struct Command {
   std::string_view word;
   Result<Json> (*run)(const Target& target, std::string_view arguments);
+  Of of = Of::kBoth;
 };
 
-constexpr std::array<Command, 16> kCommands{{
-    {"prompt", DoPrompt},
-    {"prompt_ids", DoPromptIds},
+constexpr std::array<Command, 18> kCommands{{
+    {"prompt", DoPrompt, Of::kEngine},
+    {"prompt_ids", DoPromptIds, Of::kEngine},
+    {"put", DoBlocks<&StoreSim::Put>, Of::kStore},
+    {"remove", DoBlocks<&StoreSim::Remove>, Of::kStore},
     {"events", DoEvents},
     {"clear", DoClear},
     {"restart", DoRestart},
@@ -192,7 +229,7 @@ constexpr std::array<Command, 16> kCommands{{
     {"drop", DoCount<&Publisher::DropNext>},
     {"lose", DoCount<&Publisher::LoseNext>},
     {"skip", DoCount<&Publisher::SkipNumbers>},
-    {"replay", DoReplay},
+    {"replay", DoReplay, Of::kEngine},
     {"raw", DoRaw},
     {"frames", DoFrames},
     {"wait_subscribers", DoWaitSubscribers},
@@ -212,11 +249,12 @@ Result<Target> FindTarget(Fleet& fleet, std::string_view control_endpoint, std::
     return Bad("ENGINE: expected below " + std::to_string(fleet.size()) + ", got " +
                std::to_string(engine));
   }
-  const std::uint32_t ranks = fleet.options().engine.dp_ranks;
+  const std::uint32_t ranks = fleet.ranks();
   if (rank >= ranks) {
     return Bad("RANK: expected below " + std::to_string(ranks) + ", got " + std::to_string(rank));
   }
-  return Target{fleet, control_endpoint, fleet.engine(engine), static_cast<std::uint32_t>(rank)};
+  return Target{fleet, control_endpoint, static_cast<std::size_t>(engine),
+                static_cast<std::uint32_t>(rank)};
 }
 
 Result<Json> Execute(Fleet& fleet, std::string_view control_endpoint, std::string_view line) {
@@ -235,6 +273,10 @@ Result<Json> Execute(Fleet& fleet, std::string_view control_endpoint, std::strin
     for (const Command& entry : kCommands) known += std::string(entry.word) + ", ";
     return Bad("command: expected one of " + known + "endpoints, quit, got '" + std::string(word) +
                "'");
+  }
+  if (command->of == (fleet.HasStores() ? Of::kEngine : Of::kStore)) {
+    return Bad(std::string(word) + (fleet.HasStores() ? ": a store does not know this command"
+                                                      : ": only a store knows this command"));
   }
   return command->run(target, line);
 }

@@ -31,10 +31,11 @@ Result<std::unique_ptr<EngineSim>> EngineSim::Start(const ZmqContext& context,
                                                     const EngineOptions& options) {
   const bool sizes_ok = options.block_size > 0 && options.blocks > 0 && options.dp_ranks > 0 &&
                         options.dp_ranks <= kDpRanksMax;
-  if (!sizes_ok || options.profile.strategy != HashStrategy::kVllmV1) {
+  const bool vllm = options.profile.strategy == HashStrategy::kVllmV1;
+  if (!sizes_ok || (vllm && (options.short_pages || options.host_blocks > 0))) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     "engine: expected a vllm_v1 profile, block size, blocks and ranks above 0 and "
-                     "at most 1024 ranks");
+                     "engine: expected block size, blocks and ranks above 0, at most 1024 ranks, "
+                     "and short pages and a host cache only of SGLang");
   }
   std::unique_ptr<EngineSim> engine(new EngineSim(options));
   for (std::uint32_t rank = 0; rank < options.dp_ranks; ++rank) {
@@ -42,14 +43,14 @@ Result<std::unique_ptr<EngineSim>> EngineSim::Start(const ZmqContext& context,
     CONDUCTOR_ASSIGN_OR_RETURN(publisher.endpoint, RankEndpoint(publisher.endpoint, rank));
     CONDUCTOR_ASSIGN_OR_RETURN(publisher.replay_endpoint,
                                RankEndpoint(publisher.replay_endpoint, rank));
-    auto state = std::make_unique<Rank>(options.blocks);
+    auto state = std::make_unique<Rank>(options.blocks, options.host_blocks);
     CONDUCTOR_ASSIGN_OR_RETURN(state->publisher, Publisher::Start(context, std::move(publisher)));
     engine->ranks_.push_back(std::move(state));
   }
   return engine;
 }
 
-Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
+Status EngineSim::checkPrompt(const PromptRequest& request) const {
   if (request.dp_rank >= ranks_.size()) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "prompt: rank " + std::to_string(request.dp_rank) + ", the engine has " +
@@ -60,35 +61,95 @@ Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
                      "prompt: " + std::to_string(request.tokens.size()) + " tokens, at most " +
                          std::to_string(kPromptTokensMax));
   }
+  if (!IsVllm() && !(request.lora_name.empty() && request.block_extra_keys.empty())) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "prompt: SGLang's events tell no adapter and no extra keys");
+  }
+  return {};
+}
+
+std::size_t EngineSim::positions(const PromptRequest& request) const {
+  const std::size_t tokens = request.tokens.size();
+  const bool bigram = options_.profile.strategy == HashStrategy::kSglangBigram;
+  return bigram && tokens > 0 ? tokens - 1 : tokens;
+}
+
+Result<PromptOutcome> EngineSim::Prompt(const PromptRequest& request) {
+  CONDUCTOR_RETURN_IF_ERROR(checkPrompt(request));
   PromptRequest effective = request;
   // Releases of this era hashed the adapter's number, not its name.
-  if (options_.era == Era::kA && !request.lora_name.empty()) {
+  if (IsVllm() && options_.era == Era::kA && !request.lora_name.empty()) {
     effective.lora_name = LoraNameOfId(loraId(request.lora_name));
   }
   CONDUCTOR_ASSIGN_OR_RETURN(
-      const std::vector<Digest> chain,
+      std::vector<Digest> chain,
       hasher_.HashPrompt(effective.tokens, options_.block_size, effective.lora_name,
                          effective.cache_salt, effective.block_extra_keys));
+  const std::size_t count = positions(effective);
+  if (!options_.short_pages) chain.resize(std::min(chain.size(), count / options_.block_size));
 
   Rank& rank = *ranks_[request.dp_rank];
   std::unique_lock lock(rank.mutex);
   const CacheChange change = rank.cache.Admit(chain);
-  PromptOutcome outcome{.hit_tokens = change.hit_blocks * options_.block_size,
+  PromptOutcome outcome{.hit_tokens = std::min(count, change.hit_blocks * options_.block_size),
                         .stored_blocks = change.stored_blocks,
                         .removed_blocks = change.removed.size(),
-                        .seq = std::nullopt};
+                        .removed = change.removed};
   std::vector<EngineEvent> events;
-  for (const Digest& digest : change.removed) {
-    BlockRemovedEvent removed;
-    removed.block_hashes.push_back(wireHash(digest));
-    removed.group_idx = 0;
-    events.emplace_back(std::move(removed));
+  appendRemoved(change, "GPU", events);
+  if (!IsVllm()) {
+    appendPages(effective, chain, change, "GPU", events);
+  } else if (change.stored_blocks > 0) {
+    events.emplace_back(storedEvent(effective, chain, change));
   }
-  if (change.stored_blocks > 0) events.emplace_back(storedEvent(effective, chain, change));
+  if (options_.host_blocks > 0) {
+    const CacheChange host = rank.host.Admit(chain);
+    outcome.host_hit_tokens = std::min(count, host.hit_blocks * options_.block_size);
+    appendRemoved(host, "CPU_PINNED", events);
+    appendPages(effective, chain, host, "CPU_PINNED", events);
+  }
   if (!events.empty()) {
     outcome.seq = rank.publisher->Publish(encode(std::move(events), request.dp_rank));
   }
   return outcome;
+}
+
+void EngineSim::appendRemoved(const CacheChange& change, const std::string& medium,
+                              std::vector<EngineEvent>& events) const {
+  for (const Digest& digest : change.removed) {
+    BlockRemovedEvent removed;
+    removed.block_hashes.push_back(wireHash(digest));
+    removed.medium = medium;
+    removed.group_idx = 0;
+    events.emplace_back(std::move(removed));
+  }
+}
+
+// One event for the run of whole pages, one for a short last page, as SGLang merges its own.
+void EngineSim::appendPages(const PromptRequest& request, const std::vector<Digest>& chain,
+                            const CacheChange& change, const std::string& medium,
+                            std::vector<EngineEvent>& events) const {
+  const std::size_t size = options_.block_size;
+  const std::size_t count = positions(request);
+  const bool bigram = options_.profile.strategy == HashStrategy::kSglangBigram;
+  std::size_t page = change.hit_blocks;
+  const std::size_t end = change.hit_blocks + change.stored_blocks;
+  while (page < end) {
+    const std::size_t whole_end = std::min(end, count / size);
+    const std::size_t run_end = page < whole_end ? whole_end : page + 1;
+    const std::size_t first = page * size, last = std::min(count, run_end * size);
+    BlockStoredEvent event;
+    event.medium = medium;
+    event.block_size = static_cast<std::int64_t>(std::min(size, last - first));
+    event.bigram = bigram;
+    event.token_ids.assign(
+        request.tokens.begin() + static_cast<std::ptrdiff_t>(first),
+        request.tokens.begin() + static_cast<std::ptrdiff_t>(last + (bigram ? 1 : 0)));
+    if (page > 0) event.parent_block_hash = wireHash(chain[page - 1]);
+    if (!request.cache_salt.empty()) event.cache_salt = request.cache_salt;
+    for (; page < run_end; ++page) event.block_hashes.push_back(wireHash(chain[page]));
+    events.emplace_back(std::move(event));
+  }
 }
 
 BlockStoredEvent EngineSim::storedEvent(const PromptRequest& request,
@@ -134,6 +195,7 @@ std::uint64_t EngineSim::Clear(std::uint32_t rank) {
   CHECK(rank < ranks_.size());
   std::unique_lock lock(ranks_[rank]->mutex);
   ranks_[rank]->cache.Clear();
+  ranks_[rank]->host.Clear();
   return ranks_[rank]->publisher->Publish(encode({AllBlocksClearedEvent{}}, rank));
 }
 
@@ -141,6 +203,7 @@ void EngineSim::Restart(std::uint32_t rank) {
   CHECK(rank < ranks_.size());
   std::unique_lock lock(ranks_[rank]->mutex);
   ranks_[rank]->cache.Clear();
+  ranks_[rank]->host.Clear();
   ranks_[rank]->publisher->Restart();
 }
 
@@ -154,10 +217,12 @@ std::string EngineSim::encode(std::vector<EngineEvent> events, std::uint32_t ran
   batch.ts = options_.now ? options_.now() : SystemSeconds();
   batch.events = std::move(events);
   batch.dp_rank = rank;
+  if (!IsVllm()) return EncodeSglangBatch(options_.sglang_era, batch);
   return EncodeBatch(options_.era, batch);
 }
 
 WireHash EngineSim::wireHash(const Digest& digest) const {
+  if (!IsVllm()) return static_cast<std::int64_t>(hasher_.Project(digest));
   switch (options_.names) {
     case NameForm::kBytes:
       return std::string(digest.begin(), digest.end());

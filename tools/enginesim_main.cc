@@ -1,4 +1,4 @@
-// conductor-enginesim: simulated vLLM engines as a program. Prints one JSON line with every
+// conductor-enginesim: simulated engines and stores as a program. Prints one JSON line with every
 // endpoint, then serves commands until `quit`, the end of stdin or a signal.
 #include <csignal>
 
@@ -39,26 +39,32 @@ Examples:
   conductor-enginesim --engines 2 --base-port 5600 --control ipc:///tmp/sim.ctl \
       --trace examples/trace_small.jsonl --speed 10 --wait-subscribers 1
 
+  # an SGLang engine with bigram pages and a host cache; a store of its pages, K and V of two ranks
+  conductor-enginesim --type sglang --bigram --era s4 --host-blocks 8000 --control tcp://127.0.0.1:*
+  conductor-enginesim --type mooncake --era m3 --keys sglang-mha --tp 2 --control tcp://127.0.0.1:*
+
 Commands, one line each, one JSON line back; ENGINE[.RANK] in front, 0 when left out:
   prompt TOKENS | prompt {"tokens":..,"lora_name":..,"salt":..} | prompt_ids [IDS] LENGTH
-  events [{"type":"BlockStored",..}] | clear | restart | down | up | drop N | lose N | skip N
-  replay ok|late MS|cut N|cut_end N|never|no_end_marker|hole [I] | raw HEX | frames HEX ...
+  replay ok|late MS|cut N|cut_end N|never|no_end_marker|hole [I]
+  put ["64 hex digits",..] | put {"hashes":[..],"medium":"disk"} | remove BLOCKS      (stores only)
+  events [{"type":"BlockStored",..}] | events [{"event_type":"stored","object_key":..}]
+  clear | restart | down | up | drop N | lose N | skip N | raw HEX | frames HEX ...
   wait_subscribers N MS | flush | stats | endpoints | quit
 )";
 
 struct Options {
   FleetOptions fleet;
-  std::string era = "b", names = "int", algorithm = "sha256_cbor", seed = "0";
+  std::string type = "vllm", era, names = "int", algorithm = "sha256_cbor", seed = "0";
+  std::string key_form = "vllm";
+  bool bigram = false, no_legacy = false, no_object_keys = false;
   std::string replay_layout = "auto", attach = "auto", control, trace;
   bool no_replay = false, from_stdin = false, exit_after_trace = false;
   std::uint64_t wait_subscribers = 0;
   TraceRunOptions run;
 };
 
-void AddOptions(CLI::App& app, Options& options) {
+void AddEndpoints(CLI::App& app, Options& options) {
   FleetOptions& fleet = options.fleet;
-  EngineOptions& engine = fleet.engine;
-  app.add_option("--engines", fleet.engines, "How many engines")->capture_default_str();
   app.add_option("--base-port", fleet.base_port,
                  "First port: engine e, rank r of R publishes at P+2*R*e+r and replays at "
                  "P+2*R*e+R+r; 0: free ports")
@@ -72,15 +78,33 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_flag("--no-replay", options.no_replay, "No replay sockets");
   app.add_option("--control", options.control, "ZMQ REP endpoint for commands");
   app.add_flag("--stdin", options.from_stdin, "Commands from stdin");
+}
+
+void AddEngine(CLI::App& app, Options& options) {
+  FleetOptions& fleet = options.fleet;
+  EngineOptions& engine = fleet.engine;
+  app.add_option("--type", options.type, "What is simulated")
+      ->check(CLI::IsMember({"vllm", "sglang", "mooncake"}))
+      ->capture_default_str();
+  app.add_option("--engines", fleet.engines, "How many engines, or stores")->capture_default_str();
   app.add_option("--model", fleet.model_name, "Model name")->capture_default_str();
   app.add_option("--block-size", engine.block_size, "Tokens per block")->capture_default_str();
-  app.add_option("--blocks", engine.blocks, "Blocks of each rank's cache")->capture_default_str();
-  app.add_option("--era", options.era, "Wire format: a, b0.11, b0.15, b, b-all, c, map")
+  app.add_option("--blocks", engine.blocks, "Blocks of each rank's cache, or of a store")
       ->capture_default_str();
-  app.add_option("--names", options.names, "Block hashes as int, signed or bytes")
+  app.add_option("--era", options.era,
+                 "Wire format: vllm a, b0.11, b0.15, b (default), b-all, c, map; sglang s1, s2, "
+                 "s3, s4 (default); mooncake m1, m2, m3 (default)");
+  app.add_option("--names", options.names, "vllm: block hashes as int, signed or bytes")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "PYTHONHASHSEED")->capture_default_str();
-  app.add_option("--algorithm", options.algorithm, "sha256 or sha256_cbor")->capture_default_str();
+  app.add_option("--seed", options.seed, "vllm: PYTHONHASHSEED")->capture_default_str();
+  app.add_option("--algorithm", options.algorithm, "vllm: sha256 or sha256_cbor")
+      ->capture_default_str();
+  app.add_flag("--bigram", options.bigram, "sglang: pages of token pairs");
+  app.add_flag("--short-pages", engine.short_pages, "sglang: cache a prompt's short last page too");
+  app.add_option("--host-blocks", engine.host_blocks,
+                 "sglang: pages of each rank's host cache, written through; 0: none")
+      ->capture_default_str();
+  app.add_flag("--show-removed", fleet.show_removed, "Replies to prompts name the evicted blocks");
   app.add_option("--topic", engine.publisher.topic, "Topic frame");
   app.add_option("--dp-ranks", engine.dp_ranks, "Data-parallel ranks")->capture_default_str();
   app.add_option("--replay-ring", engine.publisher.buffer_steps, "Batches kept for replay")
@@ -92,6 +116,33 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--replay-hwm", engine.publisher.replay_hwm,
                  "Replies queued for one peer before they are lost; 0: no limit, engines: 1000")
       ->capture_default_str();
+}
+
+void AddStore(CLI::App& app, Options& options) {
+  StoreOptions& store = options.fleet.store;
+  app.add_option("--keys", options.key_form,
+                 "mooncake: object keys as vllm, vllm-hma, ascend, ascend-layer, ascend-layer-id, "
+                 "sglang-mha, sglang-mla, number")
+      ->capture_default_str();
+  app.add_option("--key-prefix", store.keys.prefix, "mooncake: in front of vllm and sglang keys");
+  app.add_option("--key-group", store.keys.group, "mooncake: cache group in vllm keys");
+  app.add_option("--tp", store.keys.tp_ranks, "mooncake: tensor-parallel ranks of a block")
+      ->capture_default_str();
+  app.add_option("--pp", store.keys.pp_ranks, "mooncake: pipeline ranks of a block")
+      ->capture_default_str();
+  app.add_option("--layers", store.keys.layers, "mooncake: layers of a block, layerwise keys")
+      ->capture_default_str();
+  app.add_option("--tenant", store.config.tenant_id, "mooncake: tenant_id")->capture_default_str();
+  app.add_option("--backend", store.config.backend_id, "mooncake: backend_id")
+      ->capture_default_str();
+  app.add_option("--lora", store.config.lora_name, "mooncake: configured lora_name");
+  app.add_option("--additional-salt", store.config.additional_salt,
+                 "mooncake: configured additional_salt");
+  app.add_flag("--no-legacy", options.no_legacy, "mooncake: without type and block_hashes");
+  app.add_flag("--no-object-keys", options.no_object_keys, "mooncake: without object_key");
+}
+
+void AddTrace(CLI::App& app, Options& options) {
   app.add_option("--trace", options.trace, "Drive the engines from this Mooncake-format trace");
   app.add_option("--speed", options.run.speed, "Of the trace; 0: as fast as possible")
       ->check(CLI::NonNegativeNumber)
@@ -100,20 +151,55 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--wait-subscribers", options.wait_subscribers,
                  "Start the trace when each publisher has this many subscriptions");
   app.add_flag("--exit-after-trace", options.exit_after_trace, "Do not stay after the trace");
-  app.footer(kExamples);
 }
 
-Status Finish(Options& options) {
+// The recipe of an engine's names, or of those that a store's keys carry.
+Result<HashProfile> ProfileOf(const Options& options, bool sglang) {
+  if (!sglang) return MakeHashProfile("vllm_v1", options.algorithm, options.seed, "low64_be");
+  return MakeHashProfile(options.bigram ? "sglang_bigram" : "sglang", "sha256_raw", "0",
+                         "first64_be");
+}
+
+Status FinishStore(Options& options) {
+  StoreOptions& store = options.fleet.store;
+  CONDUCTOR_ASSIGN_OR_RETURN(store.era, ParseStoreEra(options.era.empty() ? "m3" : options.era));
+  CONDUCTOR_ASSIGN_OR_RETURN(store.keys.form, ParseKeyForm(options.key_form));
+  store.keys.model_name = store.config.model_name = options.fleet.model_name;
+  store.config.block_size = options.fleet.engine.block_size;
+  store.config.legacy = !options.no_legacy;
+  store.config.object_keys = !options.no_object_keys;
+  store.blocks = options.fleet.engine.blocks;
+  options.fleet.type = PublisherType::kMooncake;
+  options.fleet.replay = false;
+  const bool sglang =
+      store.keys.form == KeyForm::kSglangMha || store.keys.form == KeyForm::kSglangMla;
+  CONDUCTOR_ASSIGN_OR_RETURN(options.fleet.engine.profile, ProfileOf(options, sglang));
+  return {};
+}
+
+Status FinishEngine(Options& options) {
   EngineOptions& engine = options.fleet.engine;
-  CONDUCTOR_ASSIGN_OR_RETURN(engine.era, ParseEra(options.era));
+  const bool sglang = options.type == "sglang";
+  options.fleet.type = sglang ? PublisherType::kSglang : PublisherType::kVllm;
+  if (sglang) {
+    CONDUCTOR_ASSIGN_OR_RETURN(engine.sglang_era,
+                               ParseSglangEra(options.era.empty() ? "s4" : options.era));
+  } else {
+    CONDUCTOR_ASSIGN_OR_RETURN(engine.era, ParseEra(options.era.empty() ? "b" : options.era));
+  }
   CONDUCTOR_ASSIGN_OR_RETURN(engine.names, ParseNameForm(options.names));
-  CONDUCTOR_ASSIGN_OR_RETURN(
-      engine.profile, MakeHashProfile("vllm_v1", options.algorithm, options.seed, "low64_be"));
-  const bool late_era = engine.era == Era::kC || engine.era == Era::kMap;
+  CONDUCTOR_ASSIGN_OR_RETURN(engine.profile, ProfileOf(options, sglang));
+  const bool late_era = !sglang && (engine.era == Era::kC || engine.era == Era::kMap);
   const bool topics =
       options.replay_layout == "new" || (options.replay_layout == "auto" && late_era);
   engine.publisher.layout = topics ? ReplayLayout::kTopicSeqPayload : ReplayLayout::kSeqPayload;
   options.fleet.replay = !options.no_replay;
+  return {};
+}
+
+Status Finish(Options& options) {
+  CONDUCTOR_RETURN_IF_ERROR(options.type == "mooncake" ? FinishStore(options)
+                                                       : FinishEngine(options));
   options.fleet.attach = options.attach == "bind"      ? Attach::kBind
                          : options.attach == "connect" ? Attach::kConnect
                                                        : Attach::kAuto;
@@ -140,10 +226,10 @@ int DriveTrace(Fleet& fleet, const Options& options) {
     return stats.subscriptions >= options.wait_subscribers;
   };
   for (std::size_t i = 0; i < fleet.size(); ++i) {
-    for (std::uint32_t rank = 0; rank < fleet.options().engine.dp_ranks; ++rank) {
-      while (!stop_requested.load(std::memory_order_relaxed) &&
-             !fleet.engine(i).publisher(rank).WaitUntil(listened,
-                                                        std::chrono::milliseconds(kStopCheckMs))) {
+    for (std::uint32_t rank = 0; rank < fleet.ranks(); ++rank) {
+      while (
+          !stop_requested.load(std::memory_order_relaxed) &&
+          !fleet.publisher(i, rank).WaitUntil(listened, std::chrono::milliseconds(kStopCheckMs))) {
       }
     }
   }
@@ -151,8 +237,8 @@ int DriveTrace(Fleet& fleet, const Options& options) {
   const Result<TraceSummary> summary = RunTrace(fleet, reader, options.run, stop_requested);
   if (!summary) return Fail(summary.error());
   for (std::size_t i = 0; i < fleet.size(); ++i) {
-    for (std::uint32_t rank = 0; rank < fleet.options().engine.dp_ranks; ++rank) {
-      fleet.engine(i).publisher(rank).Flush();
+    for (std::uint32_t rank = 0; rank < fleet.ranks(); ++rank) {
+      fleet.publisher(i, rank).Flush();
     }
   }
   PrintLine(ToJson(*summary));
@@ -200,11 +286,15 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace conductor::enginesim;
   CLI::App app{
-      "Simulated vLLM engines: KV events on the exact wire format of a chosen era, with\n"
-      "replay, faults on command, and request traces.",
+      "Simulated vLLM and SGLang engines and Mooncake stores: KV events on the exact wire format\n"
+      "of a chosen era, with replay, faults on command, and request traces.",
       "conductor-enginesim"};
   Options options;
-  AddOptions(app, options);
+  AddEngine(app, options);
+  AddEndpoints(app, options);
+  AddStore(app, options);
+  AddTrace(app, options);
+  app.footer(kExamples);
   CLI11_PARSE(app, argc, argv);
   if (const conductor::Status status = Finish(options); !status) return Fail(status.error());
 

@@ -1,5 +1,6 @@
 #include "tools/event_json.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -31,6 +32,12 @@ Status Read(const Json& json, std::int64_t& out) {
   return {};
 }
 
+Status Read(const Json& json, bool& out) {
+  if (!json.is_boolean()) return Expected("true or false", json);
+  out = json.get<bool>();
+  return {};
+}
+
 Status Read(const Json& json, std::string& out) {
   if (!json.is_string()) return Expected("a text", json);
   out = json.get<std::string>();
@@ -59,6 +66,15 @@ Status Read(const Json& json, WireHash& out) {
   } else {
     return Expected("a hash: an integer or \"hex:...\"", json);
   }
+  return {};
+}
+
+Status Read(const Json& json, Digest& out) {
+  std::string hex;
+  CONDUCTOR_RETURN_IF_ERROR(Read(json, hex));
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::string bytes, ParseHex(hex));
+  if (bytes.size() != out.size()) return Expected("64 hex digits", json);
+  std::copy(bytes.begin(), bytes.end(), out.begin());
   return {};
 }
 
@@ -153,7 +169,9 @@ Result<EngineEvent> ReadEvent(const Json& json) {
         .Add("kv_cache_spec_sliding_window", event.sliding_window)
         .Add("locality", event.locality)
         .Add("ownership", event.ownership)
-        .Add("session_id", event.session_id);
+        .Add("session_id", event.session_id)
+        .Add("cache_salt", event.cache_salt)
+        .Add("bigram", event.bigram);
     CONDUCTOR_RETURN_IF_ERROR(fields.ReadFrom(json));
     return event;
   }
@@ -173,6 +191,47 @@ Result<EngineEvent> ReadEvent(const Json& json) {
   }
   return MakeError(ErrorCode::kInvalidArgument,
                    "type: expected BlockStored, BlockRemoved or AllBlocksCleared, got " + type);
+}
+
+Result<StoreEvent> ReadStoreEvent(const Json& json) {
+  if (!json.is_object() || !json.contains("event_type")) {
+    return Expected("an object with an event_type", json);
+  }
+  StoreEvent event;
+  std::string type;
+  Fields fields;
+  fields.Add("event_type", type)
+      .Add("medium", event.medium)
+      .Add("object_key", event.object_key)
+      .Add("group_id", event.group_id);
+  CONDUCTOR_RETURN_IF_ERROR(fields.ReadFrom(json));
+  if (type != "stored" && type != "removed" && type != "cleared") {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "event_type: expected stored, removed or cleared, got " + type);
+  }
+  event.kind = type == "stored"    ? StoreEvent::Kind::kStored
+               : type == "removed" ? StoreEvent::Kind::kRemoved
+                                   : StoreEvent::Kind::kCleared;
+  return event;
+}
+
+template <typename Event>
+Result<std::vector<Event>> ReadEvents(std::string_view json_text,
+                                      Result<Event> (*read)(const Json&)) {
+  const Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) {
+    return MakeError(ErrorCode::kInvalidArgument, "events: expected a JSON array of events");
+  }
+  std::vector<Event> events;
+  for (const Json& entry : json) {
+    Result<Event> event = read(entry);
+    if (!event) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "event " + std::to_string(events.size()) + ": " + event.error().message);
+    }
+    events.push_back(std::move(*event));
+  }
+  return events;
 }
 
 }  // namespace
@@ -198,20 +257,28 @@ Result<PromptRequest> ParsePrompt(std::string_view json_text) {
 }
 
 Result<std::vector<EngineEvent>> ParseEvents(std::string_view json_text) {
+  return ReadEvents<EngineEvent>(json_text, ReadEvent);
+}
+
+Result<std::vector<StoreEvent>> ParseStoreEvents(std::string_view json_text) {
+  return ReadEvents<StoreEvent>(json_text, ReadStoreEvent);
+}
+
+Result<BlockList> ParseBlocks(std::string_view json_text) {
   const Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_array()) {
-    return MakeError(ErrorCode::kInvalidArgument, "events: expected a JSON array of events");
+  BlockList blocks;
+  if (json.is_array()) {
+    CONDUCTOR_RETURN_IF_ERROR(Read(json, blocks.digests));
+    return blocks;
   }
-  std::vector<EngineEvent> events;
-  for (const Json& entry : json) {
-    Result<EngineEvent> event = ReadEvent(entry);
-    if (!event) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       "event " + std::to_string(events.size()) + ": " + event.error().message);
-    }
-    events.push_back(std::move(*event));
+  if (!json.is_object()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "blocks: expected a JSON array of digests or an object with hashes");
   }
-  return events;
+  Fields fields;
+  fields.Add("hashes", blocks.digests).Add("medium", blocks.medium);
+  CONDUCTOR_RETURN_IF_ERROR(fields.ReadFrom(json));
+  return blocks;
 }
 
 Result<std::string> ParseHex(std::string_view hex) {
@@ -235,6 +302,16 @@ Result<std::string> ParseHex(std::string_view hex) {
     bytes.push_back(static_cast<char>(high * 16 + low));
   }
   return bytes;
+}
+
+std::string ToHex(const Digest& digest) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const std::uint8_t byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
 }
 
 }  // namespace conductor::enginesim

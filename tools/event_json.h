@@ -8,8 +8,14 @@
 //
 // An event's fields are those of the wire's map form. A hash is an integer (negative ones stay
 // negative on the wire) or "hex:" and bytes. `medium` is GPU when absent and nil when null. An
-// extra key is a text, an integer, [identifier, offset] or "hex:" and bytes. Unknown fields are
-// errors, so that a typing mistake cannot pass for a test. Pure functions; any thread.
+// extra key is a text, an integer, [identifier, offset] or "hex:" and bytes. SGLang's stored events
+// may have `cache_salt`, and `bigram`: true, whose token_ids go out as pairs of neighbours. A
+// store:
+//
+//   events: [{"event_type":"stored","medium":"cpu","object_key":"m@..."}, {"event_type":"cleared"}]
+//   blocks: ["00ff..", ..] | {"hashes":["00ff.."],"medium":"disk"}     whole digests, cpu if unsaid
+//
+// Unknown fields are errors, so that a typing mistake cannot pass for a test. Pure; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,15 +24,25 @@
 #include <vector>
 
 #include "src/result.h"
+#include "tools/engine_events.h"
 #include "tools/engine_sim.h"
-#include "tools/vllm_events.h"
+#include "tools/store_events.h"
 
 namespace conductor::enginesim {
 
 Result<PromptRequest> ParsePrompt(std::string_view json_text);
 Result<std::vector<EngineEvent>> ParseEvents(std::string_view json_text);
 
+Result<std::vector<StoreEvent>> ParseStoreEvents(std::string_view json_text);
+
+struct BlockList {
+  std::vector<Digest> digests;
+  std::string medium = "cpu";
+};
+Result<BlockList> ParseBlocks(std::string_view json_text);
+
 // "00ff" to two bytes. Errors: odd length, another character.
 Result<std::string> ParseHex(std::string_view hex);
+std::string ToHex(const Digest& digest);
 
 }  // namespace conductor::enginesim

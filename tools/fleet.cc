@@ -23,6 +23,18 @@ Status CheckOptions(const FleetOptions& options) {
                            " engines, got " + std::to_string(endpoints.size()));
     }
   }
+  const bool stores = options.type == PublisherType::kMooncake;
+  const bool vllm = options.engine.profile.strategy == HashStrategy::kVllmV1;
+  if (!stores && vllm != (options.type == PublisherType::kVllm)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "engines of type " + std::string(ToString(options.type)) +
+                         ": expected a hash profile of theirs, got " +
+                         std::string(ToString(options.engine.profile.strategy)));
+  }
+  if (stores && options.engine.dp_ranks != 1) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "stores: expected one rank, a store has no others");
+  }
   const std::uint64_t ports = 2ull * options.engine.dp_ranks * options.engines;
   if (options.base_port + ports > kPortMax + 1) {
     return MakeError(ErrorCode::kInvalidArgument, "base port " + std::to_string(options.base_port) +
@@ -60,6 +72,13 @@ Result<std::unique_ptr<Fleet>> Fleet::Start(const FleetOptions& options) {
   CONDUCTOR_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Fleet> fleet(new Fleet(options));
   for (std::size_t i = 0; i < options.engines; ++i) {
+    if (options.type == PublisherType::kMooncake) {
+      StoreOptions store = options.store;
+      store.publisher = Layout(options, i);
+      CONDUCTOR_ASSIGN_OR_RETURN(auto started, StoreSim::Start(fleet->context_, store));
+      fleet->stores_.push_back(std::move(started));
+      continue;
+    }
     EngineOptions engine = options.engine;
     engine.publisher = Layout(options, i);
     CONDUCTOR_ASSIGN_OR_RETURN(auto started, EngineSim::Start(fleet->context_, engine));
@@ -68,30 +87,41 @@ Result<std::unique_ptr<Fleet>> Fleet::Start(const FleetOptions& options) {
   return fleet;
 }
 
+std::string_view Fleet::eraWord() const {
+  if (HasStores()) return ToString(options_.store.era);
+  if (options_.type == PublisherType::kSglang) return ToString(options_.engine.sglang_era);
+  return ToString(options_.engine.era);
+}
+
 std::string Fleet::Describe(const std::string& control_endpoint) {
   const EngineOptions& engine = options_.engine;
   Json description;
   description["control"] = control_endpoint;
+  description["type"] = ToString(options_.type);
   description["model"] = options_.model_name;
   description["block_size"] = engine.block_size;
-  description["blocks"] = engine.blocks;
-  description["era"] = ToString(engine.era);
+  description["blocks"] = HasStores() ? options_.store.blocks : engine.blocks;
+  description["era"] = eraWord();
   description["topic"] = engine.publisher.topic;
   description["hash_profile"] = {{"strategy", ToString(engine.profile.strategy)},
                                  {"algorithm", ToString(engine.profile.algorithm)},
                                  {"python_hash_seed", engine.profile.python_hash_seed},
                                  {"index_projection", IndexProjection(engine.profile.strategy)}};
+  if (HasStores()) {
+    description["key_form"] = ToString(options_.store.keys.form);
+    description["tenant_id"] = options_.store.config.tenant_id;
+    description["backend_id"] = options_.store.config.backend_id;
+  }
   description["engines"] = Json::array();
-  for (std::size_t i = 0; i < engines_.size(); ++i) {
-    Json entry{{"engine", i}, {"name", "engine-" + std::to_string(i)}};
-    entry["live"] = engines_[i]->publisher().endpoint();
-    entry["replay"] = engines_[i]->publisher().replay_endpoint();
+  for (std::size_t i = 0; i < size(); ++i) {
+    Json entry{{"engine", i}, {"name", (HasStores() ? "store-" : "engine-") + std::to_string(i)}};
+    entry["live"] = publisher(i).endpoint();
+    entry["replay"] = publisher(i).replay_endpoint();
     entry["ranks"] = Json::array();
-    for (std::uint32_t rank = 0; rank < engine.dp_ranks; ++rank) {
-      const Publisher& publisher = engines_[i]->publisher(rank);
-      entry["ranks"].push_back({{"dp_rank", rank},
-                                {"live", publisher.endpoint()},
-                                {"replay", publisher.replay_endpoint()}});
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+      const Publisher& one = publisher(i, rank);
+      entry["ranks"].push_back(
+          {{"dp_rank", rank}, {"live", one.endpoint()}, {"replay", one.replay_endpoint()}});
     }
     description["engines"].push_back(std::move(entry));
   }

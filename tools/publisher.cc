@@ -61,7 +61,9 @@ Publisher::Publisher(const ZmqContext& context, PublisherOptions options)
       options_(std::move(options)),
       live_address_(options_.endpoint),
       replay_address_(options_.replay_endpoint),
-      ring_(options_.buffer_steps) {}
+      ring_(options_.buffer_steps) {
+  stats_.next_seq = options_.first_seq;
+}
 
 Result<std::unique_ptr<Publisher>> Publisher::Start(const ZmqContext& context,
                                                     PublisherOptions options) {
@@ -172,7 +174,7 @@ void Publisher::SetReplayMode(const ReplayMode& mode) {
 
 void Publisher::Restart() {
   std::unique_lock lock(mutex_);
-  stats_.next_seq = 0;
+  stats_.next_seq = options_.first_seq;
   ++stats_.life;
   drop_next_ = lose_next_ = 0;
   enqueue(lock, [this] {
@@ -237,7 +239,7 @@ void Publisher::run() {
     std::uint64_t wakes = 0;
     // Not readable is fine: a socket or a due answer ended the wait.
     [[maybe_unused]] const ssize_t got = read(wake_fd_, &wakes, sizeof(wakes));
-    // What was handed over before a request came must be in its answer.
+    // Twice, because a stop that came with tasks is seen only when they are done.
     if (!runTasks()) break;
     readSubscriptions();
     readRequest();
@@ -289,6 +291,8 @@ void Publisher::readRequest() {
   if (!router_.IsOpen()) return;
   const Result<Message> request = router_.Receive(milliseconds(0));
   if (!request) return;
+  // What was handed over before the request came must be in its answer.
+  runTasks();
   const std::optional<std::uint64_t> start = ReplayRing::ParseRequest(*request);
   ReplayMode mode;
   {
@@ -311,6 +315,7 @@ void Publisher::readRequest() {
 }
 
 void Publisher::answer(const std::string& peer, std::uint64_t start) {
+  if (!router_.IsOpen()) return;  // taken down between the request and its answer
   ReplayMode mode;
   {
     std::unique_lock lock(mutex_);

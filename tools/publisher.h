@@ -43,6 +43,7 @@ struct PublisherOptions {
   Attach attach = Attach::kAuto;
   std::string replay_endpoint{};  // always bound; empty: no replay
   std::string topic{};
+  std::uint64_t first_seq = 0;  // of each life: engines 0, a store's master 1
   ReplayLayout layout = ReplayLayout::kSeqPayload;
   std::size_t buffer_steps = 10'000;  // batches in the replay ring
   int send_hwm = 100'000;             // live messages for one subscriber, then they vanish
@@ -98,8 +99,8 @@ class Publisher {
   void SkipNumbers(std::uint64_t count);
   void SetReplayMode(const ReplayMode& mode);
 
-  // A new life in place: numbers from 0, empty ring, no pending drops. The sockets stay, the
-  // replay mode too. With Down before and Up after it is a restarted process.
+  // A new life in place: numbers from first_seq, empty ring, no pending drops. The sockets stay,
+  // the replay mode too. With Down before and Up after it is a restarted process.
   void Restart();
 
   // Closes both sockets; Up opens them again at the same endpoints. Batches published in between

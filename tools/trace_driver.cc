@@ -24,6 +24,9 @@ void PauseUntil(Clock::time_point due, const std::atomic<bool>& stop) {
 
 Result<TraceSummary> RunTrace(Fleet& fleet, TraceReader& reader, const TraceRunOptions& options,
                               const std::atomic<bool>& stop) {
+  if (fleet.HasStores()) {
+    return MakeError(ErrorCode::kInvalidArgument, "trace: a store serves no prompts");
+  }
   TraceSummary summary;
   const auto begin = Clock::now();
   std::optional<std::uint64_t> first_ms;

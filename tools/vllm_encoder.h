@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "src/result.h"
-#include "tools/vllm_events.h"
+#include "tools/engine_events.h"
 
 namespace conductor::enginesim {
 

@@ -24,7 +24,7 @@ Result<std::uint64_t> ParseSeq(ByteView part) {
   return seq;
 }
 
-Status CheckSeqAndTopic(const Frame& frame) {
+Status CheckSeqAndTopic(const WireFrame& frame) {
   if (frame.seq > kFrameSeqMax) {
     return Refuse(wire_reason::kSeqRange, "frame: sequence number: expected less than 2^63, got " +
                                               std::to_string(frame.seq));
@@ -39,13 +39,13 @@ Status CheckSeqAndTopic(const Frame& frame) {
 
 }  // namespace
 
-Result<Frame> ParseLiveFrame(std::span<const ByteView> parts) {
+Result<WireFrame> ParseLiveFrame(std::span<const ByteView> parts) {
   if (parts.size() != 3) {
     return Refuse(wire_reason::kFrameCount,
                   "live message: expected 3 frames, got " + std::to_string(parts.size()));
   }
   CONDUCTOR_ASSIGN_OR_RETURN(const std::uint64_t seq, ParseSeq(parts[1]));
-  const Frame frame{parts[0], seq, parts[2]};
+  const WireFrame frame{parts[0], seq, parts[2]};
   CONDUCTOR_RETURN_IF_ERROR(CheckSeqAndTopic(frame));
   return frame;
 }

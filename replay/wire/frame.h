@@ -21,18 +21,18 @@ using ByteView = std::span<const std::uint8_t>;
 inline constexpr std::uint64_t kFrameSeqMax = (std::uint64_t{1} << 63) - 1;
 inline constexpr std::uint64_t kReplayEndSeq = ~std::uint64_t{0};
 
-struct Frame {
+struct WireFrame {
   ByteView topic;
   std::uint64_t seq = 0;
   ByteView payload;
 };
 
 // A message as a SUB socket delivers it: topic, 8 bytes of seq (big-endian), payload.
-Result<Frame> ParseLiveFrame(std::span<const ByteView> parts);
+Result<WireFrame> ParseLiveFrame(std::span<const ByteView> parts);
 
 struct ReplayReply {
   bool end = false;  // the end marker: `frame` has no payload
-  Frame frame;
+  WireFrame frame;
 };
 
 // A message as a DEALER socket delivers it: delimiter, [topic,] seq, payload. Read from its end:

@@ -145,7 +145,10 @@ std::vector<StateId> HolderTable::Retire(HolderId id) {
   Holder& holder = holders_[id];
   holder.retired.store(true, std::memory_order_release);
   holder.sum = 0;
-  current_.erase(holder.key);
+  // Unless a newer generation has taken its place.
+  if (const auto it = current_.find(holder.key); it != current_.end() && it->second == id) {
+    current_.erase(it);
+  }
   CompactStates(id);
   return holder.states;
 }

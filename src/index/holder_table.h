@@ -80,6 +80,8 @@ class HolderTable {
   // The current generation for `key`, created if there is none.
   HolderId Current(const HolderKey& key, std::uint32_t row);
   HolderId FindCurrent(const HolderKey& key) const;  // 0: none
+  // The next Current makes a new generation; the old one keeps what it has until it is retired.
+  void Detach(const HolderKey& key) { current_.erase(key); }
   Holder& holder(HolderId id) const { return holders_[id]; }
   // Current holders, in key order.
   const std::map<HolderKey, HolderId>& current() const { return current_; }

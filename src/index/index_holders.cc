@@ -225,12 +225,23 @@ void PrefixIndex::MoveState(EntryId id, StateId target) {
 
 void PrefixIndex::RetireHolders(StreamId stream,
                                 const std::function<bool(const HolderKey&)>& which) {
-  std::vector<std::pair<HolderKey, HolderId>> chosen;
+  RetireDetached(DetachHolders(stream, which));
+}
+
+std::vector<HolderId> PrefixIndex::DetachHolders(
+    StreamId stream, const std::function<bool(const HolderKey&)>& which) {
+  std::vector<HolderId> chosen;
   auto it = holders_.current().lower_bound(HolderKey{stream, 0, Tier::kDevice, false});
   for (; it != holders_.current().end() && it->first.stream == stream; ++it) {
-    if (which(it->first)) chosen.push_back(*it);
+    if (which(it->first)) chosen.push_back(it->second);
   }
-  for (const auto& [key, id] : chosen) {
+  for (HolderId id : chosen) holders_.Detach(holders_.holder(id).key);
+  return chosen;
+}
+
+void PrefixIndex::RetireDetached(const std::vector<HolderId>& holders) {
+  for (HolderId id : holders) {
+    const HolderKey key = holders_.holder(id).key;
     for (StateId state : holders_.Retire(id)) {
       HolderSet& set = *holders_.Mutable(state);
       const SetCounts before = CountsOf(set);

@@ -119,6 +119,11 @@ class PrefixIndex {
   bool EvictParts(const PoolObject& object);
   // Retires every current holder of the stream for which `which` is true.
   void RetireHolders(StreamId stream, const std::function<bool(const HolderKey&)>& which);
+  // The same in two steps: between them the old generations still have their blocks, so that what
+  // is stored for the new ones finds the places those have. Nothing else happens in between.
+  std::vector<HolderId> DetachHolders(StreamId stream,
+                                      const std::function<bool(const HolderKey&)>& which);
+  void RetireDetached(const std::vector<HolderId>& holders);
 
   void SetFullDigest(EntryId entry, const Digest& digest);
 

@@ -1,5 +1,7 @@
 #include "src/service/conductor_service.h"
 
+#include <pthread.h>
+
 #include "src/service/service_impl.h"
 
 namespace conductor {
@@ -33,6 +35,8 @@ void ConductorService::Impl::Start(StreamSource& streams,
   rebuild_total_.store(log_.LastSeq());
   apply_thread_ = std::thread([this] { ApplyLoop(); });
   sync_thread_ = std::thread([this] { SyncLoop(); });
+  pthread_setname_np(apply_thread_.native_handle(), "apply");
+  pthread_setname_np(sync_thread_.native_handle(), "sync");
 }
 
 void ConductorService::Impl::Stop() {

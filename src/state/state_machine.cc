@@ -216,11 +216,4 @@ void StateMachine::ApplyFact(const Evicted& fact) {
   if (evicted) ++stream->evictions;
 }
 
-void StateMachine::ApplyFact(const PublisherSnapshot& fact) {
-  // Written only by releases that decode publisher snapshots; this one never has the fact.
-  if (StreamFacts* stream = Mutable(fact.stream)) {
-    ++stream->ignored[static_cast<std::size_t>(IgnoreReason::kUnsupported)];
-  }
-}
-
 }  // namespace conductor

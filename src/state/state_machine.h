@@ -75,6 +75,7 @@ class StateMachine {
   PrefixIndex::StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   bool EvictParts(const StreamFacts& stream, ContextId context, const Evicted& fact);
+  bool ReplaceDevice(StreamFacts& stream, const PublisherSnapshot& fact);
   void RetireAll(StreamId stream);
   // After every change of the lost ranges.
   void ShowLostRanges(const StreamFacts& stream);

@@ -69,6 +69,7 @@ void StreamFacts::StartLife(UnverifiedBlocks mode) {
   counting_group.reset();
   verified_ever = differs_ever = seen_full_size_block = false;
   lost.clear();
+  publisher_epoch.clear();
   recent.clear();
 }
 
@@ -109,10 +110,14 @@ std::vector<std::pair<std::string, std::uint64_t>> StreamFacts::Counters() const
       {"lost_total", numbers_lost},
       {"drops_total", drops},
       {"evictions_total", evictions},
+      {"publisher_snapshots_total", snapshots},
   };
   std::uint64_t decode_errors = 0;
   for (int i = 1; i <= kIgnoreReasonCount; ++i) {
     const auto reason = static_cast<IgnoreReason>(i);
+    // Refused before they are frames of the stream: counted where they are read, not in the log.
+    if (reason == IgnoreReason::kTopicMismatch || reason == IgnoreReason::kSecondPublisher)
+      continue;
     const std::uint64_t count = ignored[static_cast<std::size_t>(i)];
     if (reason == IgnoreReason::kUndecodableFrame || reason == IgnoreReason::kUndecodableEvent) {
       decode_errors += count;
@@ -133,6 +138,7 @@ StreamSeed StreamFacts::Seed() const {
   seed.counting_group = counting_group;
   seed.seen_full_size_block = seen_full_size_block;
   seed.has_lost_ranges = !lost.empty();
+  seed.publisher_epoch = publisher_epoch;
   seed.recent.assign(recent.begin(), recent.end());
   return seed;
 }
@@ -181,6 +187,8 @@ Sum128 StreamFacts::FactsMix() const {
     bytes.Add(number);
     bytes.Add(fingerprint);
   }
+  // Only where there is one: the digests of older logs stay what they were.
+  if (!publisher_epoch.empty()) bytes.Add(publisher_epoch);
   return bytes.Mix();
 }
 

@@ -35,6 +35,8 @@ struct StreamFacts {
   bool seen_full_size_block = false;
   // Inclusive, ascending, not adjacent; at most kLostRangesPerStreamMax.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> lost;
+  // SGLang's word for this life, from a snapshot; empty: not known.
+  std::string publisher_epoch;
   // (number, fingerprint) of the last frames; at most kRecentFingerprintsPerStream.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> recent;
 
@@ -45,7 +47,7 @@ struct StreamFacts {
   // Counters; derived from the log, not part of the digest.
   std::uint64_t frames = 0, blocks_stored = 0, blocks_removed = 0, remove_unknown = 0;
   std::uint64_t blocks_rejected = 0, fragments_rejected = 0, clears = 0, epoch_changes = 0;
-  std::uint64_t numbers_lost = 0, drops = 0, evictions = 0;
+  std::uint64_t numbers_lost = 0, drops = 0, evictions = 0, snapshots = 0;
   std::array<std::uint64_t, kIgnoreReasonCount + 1> ignored{};  // by IgnoreReason
 
   void StartLife(UnverifiedBlocks mode);

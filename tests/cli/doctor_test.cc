@@ -159,6 +159,9 @@ TEST(DoctorTest, TokenLessEventsAreNamed) {
   view.hash_check = "unknown";
   EXPECT_THAT(Diagnose(Input({view})),
               Contains(Is(Severity::kWarning, "hash_not_verified", "carry no tokens")));
+  view.registration.type = PublisherType::kMooncake;
+  EXPECT_THAT(Diagnose(Input({view})), Not(Contains(HasCode("hash_not_verified"))))
+      << "a store never has tokens";
 }
 
 TEST(DoctorTest, LostEvents) {

@@ -36,6 +36,9 @@ class FakePublisher {
     context_ = zmq_ctx_new();
     // XPUB is PUB that tells of subscriptions.
     live_ = Socket(ZMQ_XPUB);
+    // Also of one that it knows from before its connection was lost.
+    const int verbose = 1;
+    zmq_setsockopt(live_, ZMQ_XPUB_VERBOSE, &verbose, sizeof(verbose));
     options_.live_endpoint = Open(live_, options_.live_endpoint, options_.connects);
     if (options_.style == ReplayStyle::kNone) {
       options_.replay_endpoint.clear();
@@ -104,6 +107,12 @@ class FakePublisher {
     cut_answers_ = answers;
     cut_batches_ = batches;
   }
+  // The next answers lack these numbers, and end with the marker all the same.
+  void SkipInAnswers(int answers, std::uint64_t from, std::uint64_t to) {
+    std::lock_guard lock(mutex_);
+    holed_answers_ = answers;
+    hole_ = {from, to};
+  }
 
  private:
   static std::string BigEndian(std::uint64_t number) {
@@ -118,6 +127,8 @@ class FakePublisher {
     zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof(zero));
     const int hwm = 1'000'000;
     zmq_setsockopt(socket, ZMQ_SNDHWM, &hwm, sizeof(hwm));
+    const int ipv6 = options_.live_endpoint.find('[') != std::string::npos ? 1 : 0;
+    zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof(ipv6));
     return socket;
   }
   // The endpoint with its real port.
@@ -171,6 +182,12 @@ class FakePublisher {
         --cut_answers_;
         batches_max = cut_batches_;
       }
+      if (holed_answers_ > 0) {
+        --holed_answers_;
+        std::erase_if(ring, [this](const auto& batch) {
+          return batch.first >= hole_.first && batch.first <= hole_.second;
+        });
+      }
     }
     if (options_.style == ReplayStyle::kSilent) return;
     std::size_t batches = 0;
@@ -204,6 +221,8 @@ class FakePublisher {
   std::vector<std::uint64_t> requests_;
   int cut_answers_ = 0;
   std::size_t cut_batches_ = 0;
+  int holed_answers_ = 0;
+  std::pair<std::uint64_t, std::uint64_t> hole_;
   std::thread server_;
 };
 

@@ -73,6 +73,11 @@ class RecordingSink : public FactSink {
     const auto found = streams_.find(stream);
     return found == streams_.end() ? 0 : found->second.frames.size();
   }
+  std::vector<PublisherSnapshot> Snapshots(StreamId stream) const {
+    std::lock_guard lock(mutex_);
+    const auto found = streams_.find(stream);
+    return found == streams_.end() ? std::vector<PublisherSnapshot>() : found->second.snapshots;
+  }
   StreamSeed Seed(StreamSeed base) const {
     std::lock_guard lock(mutex_);
     const auto found = streams_.find(base.stream);
@@ -100,6 +105,7 @@ class RecordingSink : public FactSink {
   struct Stream {
     std::string spelled;
     std::vector<Frame> frames;
+    std::vector<PublisherSnapshot> snapshots;
     std::optional<std::uint64_t> cursor;
     std::deque<std::pair<std::uint64_t, std::uint64_t>> recent;
   };
@@ -122,6 +128,12 @@ class RecordingSink : public FactSink {
     } else if (auto* lost = std::get_if<Lost>(&fact)) {
       Spell(stream, "L" + std::to_string(lost->from) + "-" + std::to_string(lost->to));
       stream.cursor = lost->to;
+    } else if (auto* snapshot = std::get_if<PublisherSnapshot>(&fact)) {
+      Spell(stream, "S" + std::to_string(snapshot->resume_number) + ":" +
+                        std::to_string(snapshot->links.size()));
+      stream.cursor.reset();
+      if (snapshot->resume_number > 0) stream.cursor = snapshot->resume_number - 1;
+      stream.snapshots.push_back(std::move(*snapshot));
     } else if (auto* group = std::get_if<CountingGroup>(&fact)) {
       Spell(stream, "G" + std::to_string(group->group));
     } else if (auto* dropped = std::get_if<Dropped>(&fact)) {

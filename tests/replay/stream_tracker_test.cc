@@ -15,7 +15,7 @@ TEST(StreamTrackerTest, L1FirstNumberIsDeliveredAtOnceWithoutReplayEndpoint) {
   h.Connect();
   h.Live(0);
   EXPECT_EQ(h.Out(), "F0");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L1FirstNumberIsDeliveredWhileTheReplayIsOpen) {
@@ -25,7 +25,7 @@ TEST(StreamTrackerTest, L1FirstNumberIsDeliveredWhileTheReplayIsOpen) {
   h.Live(0);
   h.Live(1);
   EXPECT_EQ(h.Out(), "F0 F1");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
   h.Reply(0);
   h.End();
   EXPECT_EQ(h.Out(), "");
@@ -40,7 +40,7 @@ TEST(StreamTrackerTest, L1FirstNumberSettlesTheStreamThoughTheReplayNeverAnswers
   h.Pass(5'000);
   h.Live(1);
   EXPECT_EQ(h.Out(), "F0 F1");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
   EXPECT_EQ(h.AskWithin(120'000), Asked());
 }
 
@@ -67,7 +67,7 @@ TEST(StreamTrackerTest, L2LateJoinWithoutReplayIsLiveWithHistoryStart) {
   h.Live(50);
   h.Live(51);
   EXPECT_EQ(h.Out(), "H50 F50 F51");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L2LateJoinWithReplayWaitsForTheHistory) {
@@ -76,7 +76,7 @@ TEST(StreamTrackerTest, L2LateJoinWithReplayWaitsForTheHistory) {
   EXPECT_EQ(h.Ask(), Asked(0));
   h.Live(3);
   EXPECT_EQ(h.Out(), "");
-  EXPECT_EQ(h.tracker.state(), StreamState::kCatchingUp);
+  EXPECT_EQ(h.State(), StreamState::kCatchingUp);
   h.Reply(0, 3, 'a');
   h.End();
   EXPECT_EQ(h.Out(), "F0 F1 F2 F3");
@@ -88,7 +88,7 @@ TEST(StreamTrackerTest, L2FirstNumberAfterAnEmptyReplayAsksAgain) {
   h.Connect();
   EXPECT_EQ(h.Ask(), Asked(0));
   h.End();
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
   h.Live(2);
   EXPECT_EQ(h.Ask(), Asked(0));
   h.Reply(0, 2, 'a');
@@ -110,7 +110,7 @@ TEST(StreamTrackerTest, L3NextNumberWaitsWhileTheLifeIsInQuestion) {
   h.Reply(11, 12, 'a');
   h.End();
   EXPECT_EQ(h.Out(), "");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L4GapWithoutReplayIsLostAtOnce) {
@@ -118,7 +118,7 @@ TEST(StreamTrackerTest, L4GapWithoutReplayIsLostAtOnce) {
   h.Connect();
   h.Live(14);
   EXPECT_EQ(h.Out(), "L11-13 F14");
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   EXPECT_EQ(h.tracker.counters().lost_numbers, 3u);
 }
 
@@ -195,7 +195,7 @@ TEST(StreamTrackerTest, L6NewLifeInTheMiddleWithoutReplayHasHistoryStart) {
   h.Connect();
   h.Live(3, 'b');
   EXPECT_EQ(h.Out(), "E H3 F3b");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L6NewLifeInTheMiddleWithReplayIsFetchedFromItsStart) {
@@ -209,7 +209,7 @@ TEST(StreamTrackerTest, L6NewLifeInTheMiddleWithReplayIsFetchedFromItsStart) {
   h.Reply(0, 2, 'b');
   h.End();
   EXPECT_EQ(h.Out(), "F0b F1b F2b");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L6NewLifeClearsTheLossOfTheOldOne) {
@@ -217,9 +217,9 @@ TEST(StreamTrackerTest, L6NewLifeClearsTheLossOfTheOldOne) {
   seed.has_lost_ranges = true;
   H h(seed);
   h.Connect();
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   h.Live(0, 'b');
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L7NumberNoLongerKeptIsANewLifeWithoutReplay) {
@@ -347,7 +347,7 @@ TEST(StreamTrackerTest, L10WhatFindsNoRoomIsFetchedAfterwards) {
   h.Reply(12, 15, 'a');
   h.End();
   EXPECT_EQ(h.Out(), "F13 F14 F15");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, L10WhatFindsNoRoomAndCannotBeHadIsLost) {
@@ -359,14 +359,14 @@ TEST(StreamTrackerTest, L10WhatFindsNoRoomAndCannotBeHadIsLost) {
   for (std::uint64_t n = 11; n <= 15; ++n) h.Live(n);
   h.Pass(2'000);
   EXPECT_EQ(h.Out(), "F11 F12 L13-15");
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
+  EXPECT_EQ(h.State(), StreamState::kDegraded);
   h.Live(16);
   EXPECT_EQ(h.Out(), "F16");
 }
 
 TEST(StreamTrackerTest, C1IdlePublisherIsCaughtUpOnConnect) {
   H h(H::Seed(true));
-  EXPECT_EQ(h.tracker.state(), StreamState::kConnecting);
+  EXPECT_EQ(h.State(), StreamState::kConnecting);
   EXPECT_EQ(h.Ask(), Asked());
   h.Connect();
   EXPECT_EQ(h.Ask(), Asked(0));
@@ -386,7 +386,7 @@ TEST(StreamTrackerTest, C1ReconnectAsksFromTheLastAppliedNumber) {
   h.Reply(10);
   h.End();
   h.Disconnect();
-  EXPECT_EQ(h.tracker.state(), StreamState::kConnecting);
+  EXPECT_EQ(h.State(), StreamState::kConnecting);
   h.Connect();
   EXPECT_EQ(h.Ask(), Asked(10));
   h.Reply(10, 13, 'a');
@@ -413,7 +413,7 @@ TEST(StreamTrackerTest, C1CursorWithoutKeptFramesAsksForTheNextNumber) {
   EXPECT_EQ(h.Ask(), Asked(21));
   h.End();
   EXPECT_EQ(h.Out(), "");
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
+  EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
 TEST(StreamTrackerTest, D1NothingIsConcludedWhileDisconnected) {
@@ -475,15 +475,6 @@ TEST(StreamTrackerTest, LostEventsDropTheHolderWhenConfigured) {
   EXPECT_EQ(h.Out(), "L11-13 Dl F14 F15");
 }
 
-TEST(StreamTrackerTest, ClearThatLeavesNothingEndsTheLoss) {
-  H h(H::SeedAt(false, 0, 10));
-  h.Connect();
-  h.Live(14);
-  EXPECT_EQ(h.tracker.state(), StreamState::kDegraded);
-  h.tracker.OnCleared();
-  EXPECT_EQ(h.tracker.state(), StreamState::kLive);
-}
-
 TEST(StreamTrackerTest, FirstCatchUpOfAnUnreachablePublisherIsGivenUp) {
   H h(H::Seed(true));
   h.Pass(1'990);
@@ -503,7 +494,7 @@ TEST(StreamTrackerTest, FirstCatchUpIsBoundedHoweverLongItTakes) {
   EXPECT_FALSE(h.tracker.first_catch_up_done());
   h.Pass(1'000);
   EXPECT_TRUE(h.tracker.first_catch_up_done());
-  EXPECT_EQ(h.tracker.state(), StreamState::kCatchingUp);
+  EXPECT_EQ(h.State(), StreamState::kCatchingUp);
 }
 
 }  // namespace

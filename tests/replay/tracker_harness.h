@@ -1,6 +1,7 @@
 // Drives one StreamTracker with a hand-held clock and spells what it says as a short text:
 // "E" new epoch, "H5" history starts at 5, "L11-13" lost, "Dl"/"Dd" dropped (lost events,
-// disconnected), "F14" frame 14 of life a, "F14b" of life b.
+// disconnected), "S21:3" a snapshot of 3 blocks that resumes at 21, "F14" frame 14 of life a,
+// "F14b" of life b.
 #pragma once
 
 #include <optional>
@@ -31,6 +32,10 @@ inline std::string Spell(const StreamTracker::Output& output) {
   if (const auto* dropped = std::get_if<Dropped>(&output)) {
     return dropped->reason == DropReason::kDisconnected ? "Dd" : "Dl";
   }
+  if (const auto* snapshot = std::get_if<PublisherSnapshot>(&output)) {
+    return "S" + std::to_string(snapshot->resume_number) + ":" +
+           std::to_string(snapshot->links.size());
+  }
   const auto& frame = std::get<ReceivedFrame>(output);
   const char life = frame.payload.empty() ? 'a' : frame.payload[0];
   return "F" + std::to_string(frame.number) + (life == 'a' ? "" : std::string(1, life));
@@ -58,13 +63,22 @@ class TrackerHarness {
   }
 
   explicit TrackerHarness(const StreamSeed& seed, TrackerOptions options = {})
-      : tracker(seed, options, 0) {}
+      : tracker(seed, options, 0), lost_(seed.has_lost_ranges) {}
 
+  // The state that operators see: the tracker's own, and what the state machine knows to be lost
+  // (without clears, which no harness applies).
+  StreamState State() {
+    bool lost = lost_;
+    for (const auto& output : tracker.outputs()) Note(output, &lost);
+    const StreamState said = tracker.state();
+    return said == StreamState::kLive && lost ? StreamState::kDegraded : said;
+  }
   // What it said since the last call.
   std::string Out() {
     std::string text;
     while (!tracker.outputs().empty()) {
       if (!text.empty()) text += ' ';
+      Note(tracker.outputs().front(), &lost_);
       text += Spell(tracker.outputs().front());
       tracker.outputs().pop_front();
     }
@@ -106,6 +120,16 @@ class TrackerHarness {
   std::int64_t now = 0;
   std::uint64_t open = 0;
   StreamTracker tracker;
+
+ private:
+  static void Note(const StreamTracker::Output& output, bool* lost) {
+    if (std::holds_alternative<Lost>(output)) *lost = true;
+    if (std::holds_alternative<NewEpoch>(output)) *lost = false;
+    if (std::holds_alternative<PublisherSnapshot>(output)) *lost = false;
+    const auto* dropped = std::get_if<Dropped>(&output);
+    if (dropped != nullptr && dropped->reason == DropReason::kDisconnected) *lost = false;
+  }
+  bool lost_;
 };
 
 using Asked = std::optional<std::uint64_t>;

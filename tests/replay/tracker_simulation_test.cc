@@ -1,7 +1,8 @@
 // A model publisher (ring, lossy live channel, restarts, replies that are slow, cut, holed or
 // missing) against the tracker, with crashes of ours that go on from the derived state. Checked
 // after every fact: numbers are contiguous within a life, or the hole is said; nothing comes twice.
-// With a ring that suffices and a replay that works, nothing is lost and lives never mix.
+// With a ring that suffices and a replay that works, nothing is lost and lives never mix. With a
+// snapshot endpoint that works, nothing stays lost whatever the ring.
 // One seed gives one run: CONDUCTOR_SEED=n repeats it.
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <deque>
 #include <iostream>
 #include <random>
+#include <utility>
 
 #include "tests/replay/tracker_harness.h"
 
@@ -20,6 +22,7 @@ struct Conditions {
   bool replay = true;
   bool honest_replay = true;  // always answers, completely
   bool cut_replies = false;   // ends too early, but never without one new number
+  bool snapshot = false;      // an endpoint, and epoch texts on the live stream
   std::size_t ring_max = 1'000'000;
   int crash_permille = 3, restart_permille = 3, bounce_permille = 5, drop_percent = 10;
 };
@@ -31,6 +34,7 @@ struct Derived {
   std::vector<std::uint64_t> numbers;  // applied in this life
   std::string lives;                   // the publisher lives they came from
   std::uint64_t lost = 0, epochs = 0, histories = 0;
+  std::uint64_t snapshots = 0;
   std::optional<std::uint64_t> announced;
 
   void Reset() {
@@ -39,6 +43,9 @@ struct Derived {
     numbers.clear();
     lives.clear();
     announced.reset();
+    seed.has_lost_ranges = false;
+    seed.history_from.reset();
+    seed.publisher_epoch.clear();
   }
   void Apply(const StreamTracker::Output& output) {
     if (std::holds_alternative<NewEpoch>(output)) {
@@ -48,12 +55,26 @@ struct Derived {
       ASSERT_FALSE(seed.cursor);
       ++histories;
       announced = history->number;
+      seed.history_from = history->number;
     } else if (const auto* gap = std::get_if<Lost>(&output)) {
       ASSERT_TRUE(seed.cursor);
       ASSERT_EQ(gap->from, *seed.cursor + 1);
       ASSERT_LE(gap->from, gap->to);
       lost += gap->to - gap->from + 1;
       seed.cursor = gap->to;
+      seed.has_lost_ranges = true;
+    } else if (const auto* snapshot = std::get_if<PublisherSnapshot>(&output)) {
+      const bool same_life =
+          seed.publisher_epoch.empty() || seed.publisher_epoch == snapshot->epoch;
+      ASSERT_TRUE(same_life) << "without a new life before it";
+      ASSERT_TRUE(!seed.cursor || snapshot->resume_number > *seed.cursor);
+      ++snapshots;
+      Reset();
+      recent.clear();
+      lives = snapshot->epoch;
+      seed.publisher_epoch = snapshot->epoch;
+      for (std::uint64_t n = 0; n < snapshot->resume_number; ++n) numbers.push_back(n);
+      if (snapshot->resume_number > 0) seed.cursor = snapshot->resume_number - 1;
     } else {
       const auto& frame = std::get<ReceivedFrame>(output);
       if (seed.cursor) {
@@ -78,8 +99,8 @@ struct Derived {
 class World {
  public:
   World(unsigned seed, const Conditions& conditions)
-      : random_(seed), conditions_(conditions), harness_(TrackerHarness::Seed(conditions.replay)) {
-    derived_.seed = TrackerHarness::Seed(conditions.replay);
+      : random_(seed), conditions_(conditions), harness_(FirstSeed(conditions)) {
+    derived_.seed = FirstSeed(conditions);
   }
 
   void Run(int steps) {
@@ -87,6 +108,7 @@ class World {
     conditions_.honest_replay = true;
     conditions_.cut_replies = false;
     conditions_.drop_percent = 0;
+    honest_snapshots_ = true;
     Settle();
     Publish();  // Shows a loss at the very end.
     Settle();
@@ -98,6 +120,14 @@ class World {
   StreamTracker& tracker() { return harness_.tracker; }
 
  private:
+  static StreamSeed FirstSeed(const Conditions& conditions) {
+    StreamSeed seed = TrackerHarness::Seed(conditions.replay);
+    if (conditions.snapshot) {
+      seed.registration.type = PublisherType::kSglang;
+      seed.registration.snapshot_endpoint = "tcp://127.0.0.1:3";
+    }
+    return seed;
+  }
   bool Chance(int permille) { return static_cast<int>(random_() % 1'000) < permille; }
   int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
 
@@ -110,7 +140,8 @@ class World {
   }
   void Deliver(int count) {
     for (; count > 0 && !wire_.empty(); --count) {
-      harness_.tracker.OnLiveFrame(wire_.front(), harness_.now);
+      const std::string epoch = conditions_.snapshot ? wire_.front().payload : "";
+      harness_.tracker.OnLiveFrame(wire_.front(), harness_.now, epoch);
       wire_.pop_front();
       Drain();
     }
@@ -145,6 +176,7 @@ class World {
     Disconnect();
     replies_.clear();
     open_ = false;
+    snapshot_.reset();
     Deliver(static_cast<int>(wire_.size()));
     ring_.clear();
     next_ = 0;
@@ -155,6 +187,8 @@ class World {
     replies_.clear();
     open_ = false;
     connected_ = false;
+    snapshot_.reset();
+    snapshot_id_ = 0;
     const std::int64_t now = harness_.now;
     std::destroy_at(&harness_);
     std::construct_at(&harness_, derived_.Seed());
@@ -195,6 +229,33 @@ class World {
     }
   }
 
+  // The publisher counts a batch of its own between what is in the snapshot and what comes after.
+  void ServeSnapshot() {
+    StreamTracker& tracker = harness_.tracker;
+    const auto wanted = tracker.wanted_snapshot();
+    if (wanted && *wanted != snapshot_id_) {
+      snapshot_id_ = *wanted;
+      tracker.OnSnapshotSent(snapshot_id_, harness_.now);
+      snapshot_.reset();
+      if (!honest_snapshots_ && Chance(300)) return;  // no answer
+      Publish();
+      snapshot_ = PublisherSnapshot{0, next_, std::string(1, life_), {}};
+      snapshot_started_ = false;
+      return;
+    }
+    if (!snapshot_) return;
+    if (!std::exchange(snapshot_started_, true)) {
+      tracker.OnSnapshotStart(snapshot_id_, {snapshot_->resume_number, snapshot_->epoch},
+                              harness_.now);
+    } else if (!honest_snapshots_ && Chance(300)) {
+      tracker.OnSnapshotFailed(snapshot_id_, harness_.now, "snapshot: broken");
+      snapshot_.reset();
+    } else {
+      tracker.OnSnapshot(snapshot_id_, *std::exchange(snapshot_, std::nullopt), harness_.now);
+    }
+    Drain();
+  }
+
   void Step() {
     if (Chance(conditions_.restart_permille)) RestartPublisher();
     if (Chance(conditions_.bounce_permille)) Disconnect();
@@ -203,6 +264,7 @@ class World {
     if (Chance(500)) Publish();
     if (Chance(600)) Deliver(1 + Below(4));
     if (Chance(700)) ServeReplay();
+    if (conditions_.snapshot && Chance(400)) ServeSnapshot();
     harness_.Pass(Below(40));
     Drain();
   }
@@ -212,6 +274,7 @@ class World {
     for (int i = 0; i < 12'000 && !::testing::Test::HasFatalFailure(); ++i) {
       Deliver(10);
       ServeReplay();
+      if (conditions_.snapshot) ServeSnapshot();
       harness_.Pass(50);
       Drain();
     }
@@ -228,6 +291,10 @@ class World {
   std::deque<ReceivedFrame> wire_;
   bool open_ = false, end_ = true;  // the answer to the replay that is open
   std::deque<ReceivedFrame> replies_;
+  std::optional<PublisherSnapshot> snapshot_;  // the answer that is on its way
+  std::uint64_t snapshot_id_ = 0;
+  bool snapshot_started_ = false;
+  bool honest_snapshots_ = false;
 };
 
 class TrackerSimulationTest : public ::testing::Test {
@@ -253,6 +320,12 @@ class TrackerSimulationTest : public ::testing::Test {
     EXPECT_EQ(world.derived().lost, 0u);
     EXPECT_EQ(world.derived().histories, 0u);
     EXPECT_LE(world.derived().epochs, world.restarts());
+    ExpectWhole(world);
+  }
+  // Whatever was lost on the way.
+  static void ExpectWhole(World& world) {
+    EXPECT_FALSE(world.derived().seed.has_lost_ranges);
+    EXPECT_FALSE(world.derived().seed.history_from);
     EXPECT_EQ(world.derived().lives, std::string(1, world.life()));
     ASSERT_EQ(world.derived().numbers.size(), world.published());
     EXPECT_EQ(world.tracker().state(), StreamState::kLive);
@@ -299,6 +372,24 @@ TEST_F(TrackerSimulationTest, WithoutReplayTheStreamFollowsItsPublisher) {
     EXPECT_EQ(*world.derived().seed.cursor, world.published() - 1);
     EXPECT_EQ(world.tracker().counters().replays, 0u);
   });
+}
+
+TEST_F(TrackerSimulationTest, SnapshotsMakeGoodWhatSmallRingsLose) {
+  for (const bool replay : {true, false}) {
+    Conditions conditions;
+    conditions.replay = replay;
+    conditions.snapshot = true;
+    conditions.ring_max = 5;
+    conditions.drop_percent = 40;
+    std::uint64_t snapshots = 0;
+    ForSeeds(conditions, [&](World& world) {
+      ExpectWhole(world);
+      // Without a replay endpoint a repetition of what was lost before our crash looks like one.
+      EXPECT_TRUE(!replay || world.derived().epochs <= world.restarts());
+      snapshots += world.derived().snapshots;
+    });
+    EXPECT_GT(snapshots, 0u);
+  }
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class TranslatorTest : public ::testing::Test {
   // Translates one payload; its facts.
   std::vector<Fact> Run(const std::string& payload) {
     std::vector<Fact> facts;
-    emptied_ = translator().Translate({number_, 77, payload}, facts);
+    translator().Translate({number_, 77, payload}, facts);
     ++number_;
     return facts;
   }
@@ -66,7 +66,6 @@ class TranslatorTest : public ::testing::Test {
   DigestCache cache_{64};
   std::optional<Translator> translator_;
   std::uint64_t number_ = 5;
-  bool emptied_ = false;
 };
 
 TEST_F(TranslatorTest, FrameCarriesNumberFingerprintAndTime) {
@@ -393,17 +392,6 @@ TEST_F(TranslatorTest, AdaptersDoNotShareRememberedNames) {
 TEST_F(TranslatorTest, ClearOfVllmIsOfTheDeviceOnly) {
   const Frame frame = RunFrame({S({11u}, {}, A()), Clear()});
   EXPECT_FALSE(std::get<Cleared>(frame.events.at(1)).all_tiers);
-  EXPECT_TRUE(emptied_);
-}
-
-TEST_F(TranslatorTest, ClearThatLeavesHostBlocksDoesNotEmptyTheStream) {
-  EventSpec host = S({12u}, {}, {});
-  host.medium = "CPU";
-  RunFrame({host, Clear()});
-  EXPECT_FALSE(emptied_);
-  translator().OnNewLife();
-  RunFrame({Clear()});
-  EXPECT_TRUE(emptied_);
 }
 
 TEST_F(TranslatorTest, EventsKeepTheirOrder) {

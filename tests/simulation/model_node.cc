@@ -192,12 +192,7 @@ bool ModelNode::Flush(StreamId id, Stream& stream, std::int64_t now_ms) {
 
 void ModelNode::Translate(Stream& stream, StreamTracker::Output&& output) {
   if (const auto* frame = std::get_if<ReceivedFrame>(&output)) {
-    const bool emptied = stream.translator.Translate(*frame, stream.pending);
-    const auto& later = stream.tracker.outputs();
-    const bool lost = std::any_of(later.begin(), later.end(), [](const auto& fact) {
-      return std::holds_alternative<Lost>(fact);
-    });
-    if (emptied && !lost) stream.tracker.OnCleared();
+    stream.translator.Translate(*frame, stream.pending);
   } else if (const auto* epoch = std::get_if<NewEpoch>(&output)) {
     stream.translator.OnNewLife();
     stream.pending.emplace_back(*epoch);

@@ -287,7 +287,7 @@ void World::CheckBelief(const Site& site) {
   if (IsRecognised(site)) {
     ASSERT_EQ(facts->cursor, site.publisher->published() - 1);
   }
-  EXPECT_TRUE(state == StreamState::kLive || state == StreamState::kDegraded);
+  EXPECT_EQ(state, StreamState::kLive);  // what is lost, the state says
   if (conditions_.NothingIsLost()) {
     EXPECT_TRUE(facts->lost.empty() && !facts->history_from);
   }

@@ -209,11 +209,11 @@ TEST_F(EngineSimTest, WrongPromptsAreRefusedAndChangeNothing) {
 }
 
 TEST_F(EngineSimTest, WrongOptionsAreRefused) {
-  const HashProfile sglang = MakeHashProfile("sglang", "sha256_raw", "0", "first64_be").value();
-  for (const EngineOptions& options :
-       {EngineOptions{.block_size = 0, .profile = Profile()},
-        EngineOptions{.blocks = 0, .profile = Profile()},
-        EngineOptions{.profile = Profile(), .dp_ranks = 0}, EngineOptions{.profile = sglang}}) {
+  for (const EngineOptions& options : {EngineOptions{.block_size = 0, .profile = Profile()},
+                                       EngineOptions{.blocks = 0, .profile = Profile()},
+                                       EngineOptions{.profile = Profile(), .dp_ranks = 0},
+                                       EngineOptions{.profile = Profile(), .short_pages = true},
+                                       EngineOptions{.profile = Profile(), .host_blocks = 1}}) {
     const auto engine = EngineSim::Start(context_, options);
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().code, ErrorCode::kInvalidArgument);

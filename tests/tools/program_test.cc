@@ -42,6 +42,29 @@ TEST(ProgramTest, ServesCommandsFromStdin) {
   EXPECT_EQ(outcome.lines[1], R"({"hit_tokens":0,"stored_blocks":1,"removed_blocks":0,"seq":0})");
 }
 
+TEST(ProgramTest, SimulatesSglangAndStores) {
+  const Outcome sglang =
+      RunShell("printf 'prompt [1,2,3,4,5]\\nquit\\n' | " + kProgram +
+               " --stdin --type sglang --block-size 4 --bigram --host-blocks 9 --show-removed");
+  ASSERT_EQ(sglang.lines.size(), 3u);
+  const auto start = nlohmann::json::parse(sglang.lines[0]);
+  EXPECT_EQ(start["type"], "SGLang");
+  EXPECT_EQ(start["era"], "s4");
+  EXPECT_EQ(start["hash_profile"]["strategy"], "sglang_bigram");
+  EXPECT_EQ(sglang.lines[1],
+            R"({"hit_tokens":0,"stored_blocks":1,"removed_blocks":0,"seq":0,"host_hit_tokens":0,)"
+            R"("removed":[]})");
+
+  const Outcome store = RunShell("printf 'put [\"" + std::string(64, 'a') + "\"]\\nquit\\n' | " +
+                                 kProgram + " --stdin --type mooncake --keys sglang-mha --tp 2");
+  ASSERT_EQ(store.lines.size(), 3u);
+  const auto described = nlohmann::json::parse(store.lines[0]);
+  EXPECT_EQ(described["type"], "Mooncake");
+  EXPECT_EQ(described["hash_profile"]["strategy"], "sglang");
+  EXPECT_EQ(described["engines"][0]["replay"], "");
+  EXPECT_EQ(store.lines[1], R"({"stored_blocks":1,"removed_blocks":0,"seq":1})");
+}
+
 TEST(ProgramTest, RunsABundledTraceAndEnds) {
   const Outcome outcome = RunShell(
       kProgram + " --engines 3 --speed 0 --exit-after-trace --trace-requests 200 --trace " +
@@ -54,8 +77,11 @@ TEST(ProgramTest, RunsABundledTraceAndEnds) {
 }
 
 TEST(ProgramTest, WrongOptionsEndWithAnErrorAndNoStartLine) {
-  for (const char* options : {"--era x", "--algorithm md5", "--trace /no/such/file", "--engines 0",
-                              "--names hex", "--seed x", "--frobnicate"}) {
+  for (const char* options :
+       {"--era x", "--algorithm md5", "--trace /no/such/file", "--engines 0", "--names hex",
+        "--seed x", "--frobnicate", "--type lmdeploy", "--type sglang --era b",
+        "--type mooncake --era s4", "--type mooncake --keys x", "--type mooncake --tp 0",
+        "--type mooncake --dp-ranks 2", "--host-blocks 5"}) {
     SCOPED_TRACE(options);
     const Outcome outcome = RunShell(kProgram + " " + options + " 2>&1 >/dev/null");
     EXPECT_NE(outcome.code, 0);
@@ -68,7 +94,8 @@ TEST(ProgramTest, HelpHasExamplesAndEveryCommand) {
   EXPECT_EQ(outcome.code, 0);
   std::string text;
   for (const std::string& line : outcome.lines) text += line + "\n";
-  for (const char* part : {"Examples:", "--trace", "prompt_ids", "no_end_marker"}) {
+  for (const char* part : {"Examples:", "--trace", "prompt_ids", "no_end_marker", "--host-blocks",
+                           "m1, m2, m3", "put [", "ascend-layer-id"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   }
 }

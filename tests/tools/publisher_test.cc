@@ -51,6 +51,7 @@ class PublisherTest : public ::testing::Test {
   }
 
   Numbers Replay(ZmqSocket& dealer, std::uint64_t start) {
+    publisher_->Flush();  // what is published is in the ring
     RequestReplay(dealer, start);
     return ReceiveReplay(dealer);
   }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,15 @@ inline nlohmann::json ReadGolden(const std::string& name) {
 
 inline std::string FromHex(const std::string& hex) {
   return ParseHex(hex).value();
+}
+
+inline std::string Hex(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes) {
+    hex += "0123456789abcdef"[static_cast<std::uint8_t>(byte) >> 4];
+    hex += "0123456789abcdef"[static_cast<std::uint8_t>(byte) & 15];
+  }
+  return hex;
 }
 
 inline Message FramesFromHex(const nlohmann::json& frames) {

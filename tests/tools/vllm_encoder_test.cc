@@ -121,15 +121,6 @@ EventBatch ToBatch(const Json& expected, bool as_signed) {
   return batch;
 }
 
-std::string Hex(std::string_view bytes) {
-  std::string hex;
-  for (const char byte : bytes) {
-    hex += "0123456789abcdef"[static_cast<std::uint8_t>(byte) >> 4];
-    hex += "0123456789abcdef"[static_cast<std::uint8_t>(byte) & 15];
-  }
-  return hex;
-}
-
 TEST(VllmEncoderTest, WritesTheGoldenFramesByteForByte) {
   const Json golden = ReadGolden("frames_visible.json");
   // The nested golden lists hold what the visible file says of its two mixed events.

@@ -14,7 +14,7 @@ using wire_test::ReasonOf;
 constexpr char kSeven[] = "0000000000000007";
 constexpr char kEnd[] = "ffffffffffffffff";
 
-Result<Frame> Live(std::vector<std::string> hex_parts) {
+Result<WireFrame> Live(std::vector<std::string> hex_parts) {
   std::vector<wire_test::Bytes> parts;
   for (const auto& part : hex_parts) parts.push_back(FromHex(part));
   const std::vector<ByteView> views(parts.begin(), parts.end());

@@ -53,7 +53,7 @@ struct GoldenEntry {
   // The payload; the number and the topic are compared where they are given.
   Result<ByteView> ParseFrames() const {
     const std::vector<ByteView> parts(frames.begin(), frames.end());
-    CONDUCTOR_ASSIGN_OR_RETURN(const Frame frame, ParseLiveFrame(parts));
+    CONDUCTOR_ASSIGN_OR_RETURN(const WireFrame frame, ParseLiveFrame(parts));
     if (expected.contains("seq")) {
       EXPECT_EQ(std::to_string(frame.seq), expected["seq"].get<std::string>());
       const std::string topic(frame.topic.begin(), frame.topic.end());

@@ -26,7 +26,7 @@ std::vector<Include> ReadIncludes() {
   const fs::path root = CONDUCTOR_SOURCE_DIR;
   std::vector<Include> includes;
   for (const std::string folder :
-       {"src", "storage", "replay", "rpc", "http", "cli", "python", "tools"}) {
+       {"src", "storage", "replay", "rpc", "http", "cli", "python", "tools", "bench"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cc") continue;
@@ -53,6 +53,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"cli", {"src", "storage", "replay", "rpc", "http"}},
     {"python", {"src", "rpc"}},
     {"tools", {"src", "replay"}},
+    {"bench", {"src", "storage", "replay", "tools"}},
 };
 
 TEST(IncludeFloorTest, OurIncludesPointDownOnly) {
@@ -78,11 +79,16 @@ TEST(IncludeFloorTest, HttpTakesOnlyTheWireFormatFromReplay) {
 
 TEST(IncludeFloorTest, ForeignLibrariesStayInTheirFolder) {
   const std::vector<std::pair<std::string, std::set<std::string>>> homes = {
-      {"rocksdb/", {"storage"}},       {"zmq", {"replay", "tools"}},
-      {"grpc", {"rpc"}},               {"httplib.h", {"http"}},
-      {"CLI/", {"cli", "tools"}},      {"pybind11/", {"python"}},
-      {"google/protobuf", {"rpc", "storage"}}, {"nlohmann/", {"http", "cli", "tools"}},
-      {"prometheus/", {"http"}},       {"spdlog/", {"cli"}},
+      {"rocksdb/", {"storage"}},
+      {"zmq", {"replay", "tools"}},
+      {"grpc", {"rpc"}},
+      {"httplib.h", {"http"}},
+      {"CLI/", {"cli", "tools", "bench"}},
+      {"pybind11/", {"python"}},
+      {"google/protobuf", {"rpc", "storage"}},
+      {"nlohmann/", {"http", "cli", "tools", "bench"}},
+      {"prometheus/", {"http"}},
+      {"spdlog/", {"cli"}},
       {"msgpack", {}},
   };
   for (const Include& include : ReadIncludes()) {

@@ -1,5 +1,6 @@
-// The events of a vLLM engine as values, before an era decides how they look on the wire.
-// Every field of every release is here; vllm_encoder.h writes those that its era has. Plain data.
+// The events of an engine as values, before an era decides how they look on the wire. Every field
+// of every release of vLLM and SGLang is here; vllm_encoder.h and sglang_encoder.h write those that
+// their era has. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ struct BlockStoredEvent {
   std::optional<std::string> spec_kind;
   std::optional<std::int64_t> sliding_window;
   std::optional<std::string> locality, ownership, session_id;
+  // SGLang only. A bigram page of L positions has L + 1 tokens here and L pairs on the wire.
+  std::optional<std::string> cache_salt;
+  bool bigram = false;
 };
 
 struct BlockRemovedEvent {
