@@ -21,6 +21,11 @@ elseif(NOT CONDUCTOR_SANITIZER STREQUAL "")
   message(FATAL_ERROR "CONDUCTOR_SANITIZER: expected '', address or thread, got '${CONDUCTOR_SANITIZER}'")
 endif()
 
+if(CONDUCTOR_FUZZ)
+  # Coverage for libFuzzer in every library; only the fuzzers themselves link its main.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # conductor_library(NAME sources... LINK libs...): a static library of one folder.
 function(conductor_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})

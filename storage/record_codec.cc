@@ -18,9 +18,12 @@ namespace {
 
 // The message tree of one record lives on an arena of about its own size.
 constexpr std::size_t kArenaBlockBytesMax = 1u << 20;
+constexpr std::size_t kArenaAlignment = 8;
 
 google::protobuf::ArenaOptions MakeArenaOptions(std::size_t bytes_expected) {
   google::protobuf::ArenaOptions options;
+  // The arena puts nodes of its own at the end of a block, which therefore must be aligned.
+  bytes_expected = bytes_expected / kArenaAlignment * kArenaAlignment;
   options.start_block_size = std::clamp<std::size_t>(bytes_expected, 1024, kArenaBlockBytesMax);
   options.max_block_size = kArenaBlockBytesMax;
   return options;

@@ -304,8 +304,10 @@ ObjectKey ParseObjectKey(std::string_view key, HashStrategy strategy) {
 
 std::string PartOf(const ObjectKey& key) {
   std::string part;
-  const auto add = [&part](std::string_view name, std::string_view value) {
-    if (!part.empty() && part.back() != '|') part += '@';
+  bool separate = false;  // never judged by the text: a value may end with anything
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (separate) part += '@';
+    separate = true;
     part.append(name).append("=").append(value);
   };
   const auto add_number = [&](std::string_view name, const std::optional<std::uint32_t>& value) {
@@ -320,6 +322,7 @@ std::string PartOf(const ObjectKey& key) {
     add("kv", key.half == ObjectKey::Half::kKey ? "k" : "v");
   }
   part += '|';
+  separate = false;
   add_number("group", key.group);
   if (!key.cache_role.empty()) add("role", key.cache_role);
   if (!key.cache_family.empty()) add("family", key.cache_family);

@@ -18,8 +18,8 @@ const T& Pick(RandomSource& random, const std::vector<T>& from) {
 
 }  // namespace
 
-RandomOps::RandomOps(std::uint64_t seed, const BlockNames& names, RandomOpsOptions options)
-    : random_(seed), names_(names), options_(std::move(options)) {
+RandomOps::RandomOps(RandomSource source, const BlockNames& names, RandomOpsOptions options)
+    : random_(source), names_(names), options_(std::move(options)) {
   AddSlots();
   for (std::size_t i = 0; i < kFavourites; ++i) {
     std::vector<BlockContent> blocks;

@@ -68,6 +68,16 @@ TEST(RecordCodecTest, GoldenRecordsRoundTrip) {
   for (const Record& record : GoldenRecordsV1()) ExpectRoundTrip(record);
 }
 
+// The size of the decoder's arena follows the body's. A size that is no multiple of 8 made protobuf
+// put its own nodes at odd addresses, which an undefined-behaviour sanitizer sees.
+TEST(RecordCodecTest, BodiesOfEveryLengthDecode) {
+  for (std::size_t length = 500; length < 560; ++length) {
+    Registered registered;
+    registered.registration.instance_id.assign(length, 'x');
+    ExpectRoundTrip({{registered}});
+  }
+}
+
 TEST(RecordCodecTest, BlockOfTheCommonKindTakesSixteenBytes) {
   Stored stored;
   stored.block_length = 16;

@@ -217,6 +217,13 @@ TEST(ObjectKeyTest, LongKeysNameNoBlockAndPartsFitTheLog) {
   EXPECT_FALSE(Vllm("p" + prefix + "@" + model + tail).HasName());
 }
 
+TEST(ObjectKeyTest, ARoleThatEndsWithABarKeepsItsFamilyApart) {
+  const std::string vllm = "m@tp_rank:0@pcp0@dcp0@pp_rank:0@cache_role:x|";
+  EXPECT_EQ(PartOfVllm(vllm + "@cache_family:y@" + kHash),
+            "tp=0@pp=0@pcp=0@dcp=0|role=x|@family=y");
+  EXPECT_EQ(PartOfVllm(vllm + "family=y@" + kHash), "tp=0@pp=0@pcp=0@dcp=0|role=x|family=y");
+}
+
 // Whatever objects one block has, each has its own part.
 TEST(ObjectKeyTest, PartsTellObjectsApart) {
   const std::string vllm = "m@tp_rank:0@pcp0@dcp0@pp_rank:0";
