@@ -71,6 +71,16 @@ Status CheckOrder(const std::string& path, const char* low, std::uint64_t low_va
                           std::to_string(high_value) + "), got " + std::to_string(low_value));
 }
 
+Status CheckNoCap(const std::string& path, const char* name, std::uint64_t value) {
+  const Limits defaults;
+  if (value == 0 || value == defaults.max_blocks) return {};
+  return InvalidField(
+      "unsupported", path + "." + name,
+      path + "." + name +
+          ": unsupported yet: a cap on the index comes with a later release; leave it "
+          "out, or 0 for none");
+}
+
 }  // namespace
 
 std::vector<std::string> LimitNames() {
@@ -91,6 +101,8 @@ Status ReadLimits(const Json& json, const std::string& path, Limits* limits) {
         field.member);
   }
   CONDUCTOR_RETURN_IF_ERROR(fields.Finish());
+  CONDUCTOR_RETURN_IF_ERROR(CheckNoCap(path, "max_blocks", limits->max_blocks));
+  CONDUCTOR_RETURN_IF_ERROR(CheckNoCap(path, "max_bytes", limits->max_bytes));
   CONDUCTOR_RETURN_IF_ERROR(CheckOrder(path, "reconnect_ms_min", limits->reconnect_ms_min,
                                        "reconnect_ms_max", limits->reconnect_ms_max));
   CONDUCTOR_RETURN_IF_ERROR(CheckOrder(path, "heartbeat_interval_ms", limits->heartbeat_interval_ms,

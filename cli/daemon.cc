@@ -81,13 +81,6 @@ void LogStart(const Settings& settings) {
               std::to_string(getpid()) + " config=" +
               LogValue(settings.config_path.empty() ? "defaults" : settings.config_path) +
               " data_dir=" + LogValue(settings.config.data_dir));
-  const Config& config = settings.config;
-  if (config.snapshot_interval_events != 0 || config.snapshot_interval_s != 0) {
-    LogLine(LogLevel::kWarn,
-            "event=setting_not_served settings=snapshot_interval_events,snapshot_interval_s "
-            "reason=\"automatic snapshots come with a later release; use 'conductorctl snapshot "
-            "create'\"");
-  }
 }
 
 }  // namespace

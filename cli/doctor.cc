@@ -19,6 +19,10 @@ void DiagnoseService(const DoctorInput& input, std::vector<Finding>& findings) {
         {Severity::kProblem, "log_failed", "",
          "the log takes no writes, so events and registrations wait: " + input.status.log_error});
   }
+  for (const std::string& line : input.status.refused_statics) {
+    findings.push_back({Severity::kProblem, "static_refused", "",
+                        "a publisher of the configuration file was not registered: " + line});
+  }
   if (readiness.phase == "rebuilding") {
     findings.push_back(
         {Severity::kProblem, "rebuilding", "",

@@ -29,8 +29,8 @@ Configuration (JSON; a missing default file means the defaults):
   written to DATA_DIR/ports.json), listen_address 127.0.0.1, data_dir ~/.mooncake/conductor,
   kvevent_instance {}, unverified_blocks content|name_only, log_sync always|interval|never,
   log_sync_interval_ms 100, on_lost_events keep|drop, disconnected_drop_s 0, limits {...},
-  snapshot_interval_events and snapshot_interval_s (accepted; automatic snapshots come with a later
-  release, until then use 'conductorctl snapshot create').
+  snapshot_interval_events and snapshot_interval_s (0 only: automatic snapshots come with a later
+  release, until then use 'conductorctl snapshot create'; so do limits.max_blocks and max_bytes).
 
 Examples:
   mooncake_conductor

@@ -121,6 +121,7 @@ Json ToJson(const StatusView& status) {
           {"index_bytes", status.index_bytes},
           {"queue_frames", status.queue_frames},
           {"log_error", status.log_error},
+          {"refused_statics", status.refused_statics},
           {"data_dir", status.data_dir},
           {"http_port", status.http_port},
           {"rpc_port", status.rpc_port}};

@@ -38,7 +38,7 @@ Status Configure(ZmqSocket& live, const Registration& registration, const Limits
     CONDUCTOR_RETURN_IF_ERROR(live.SetInt(ZMQ_IPV6, 1));
   }
   // A prefix; the exact comparison follows when a message is read.
-  return live.SetText(ZMQ_SUBSCRIBE, registration.has_topic ? registration.topic : "");
+  return live.SetText(ZMQ_SUBSCRIBE, "");  // other topics than the registration's are counted
 }
 
 tl::unexpected<Error> EndpointError(Error error) {

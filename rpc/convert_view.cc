@@ -232,6 +232,9 @@ void FillStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_index_bytes(view.index_bytes);
   response->set_queue_frames(view.queue_frames);
   response->set_log_error(WireText(view.log_error));
+  for (const std::string& line : view.refused_statics) {
+    response->add_refused_statics(WireText(line));
+  }
   response->set_data_dir(WireText(view.data_dir));
   response->set_http_port(view.http_port);
   response->set_rpc_port(view.rpc_port);
@@ -256,6 +259,7 @@ StatusView ToStatusView(const v1::StatusResponse& response) {
   view.index_bytes = response.index_bytes();
   view.queue_frames = response.queue_frames();
   view.log_error = response.log_error();
+  view.refused_statics.assign(response.refused_statics().begin(), response.refused_statics().end());
   view.data_dir = response.data_dir();
   view.http_port = static_cast<std::uint16_t>(response.http_port());
   view.rpc_port = static_cast<std::uint16_t>(response.rpc_port());

@@ -60,6 +60,8 @@ struct StatusView {
   std::uint64_t blocks = 0, contexts = 0, registrations = 0, fragments = 0, index_bytes = 0;
   std::uint64_t queue_frames = 0;
   std::string log_error;  // empty: the log takes writes
+  // Static registrations that could not be made at the start, and why.
+  std::vector<std::string> refused_statics;
   std::string data_dir;
   std::uint16_t http_port = 0, rpc_port = 0;
 };

@@ -8,6 +8,14 @@ namespace {
 
 constexpr std::string_view kLoraIdPrefix = "lora_id:";
 
+// Old releases list an adapter by its number.
+ExtraKey AdapterKey(std::string_view lora_name) {
+  if (const std::optional<std::int64_t> id = LoraIdOfName(lora_name)) {
+    return {ExtraKey::Kind::kInteger, "", *id};
+  }
+  return {ExtraKey::Kind::kText, std::string(lora_name), 0};
+}
+
 }  // namespace
 
 ExtraKeys EngineExtraKeys(std::string_view lora_name, std::uint64_t block_index,
@@ -17,15 +25,17 @@ ExtraKeys EngineExtraKeys(std::string_view lora_name, std::uint64_t block_index,
   if (lora_name.empty() && block_keys.empty() && !salted) return keys;
 
   keys.reserve(block_keys.size() + 2);
-  if (const std::optional<std::int64_t> id = LoraIdOfName(lora_name)) {
-    keys.push_back({ExtraKey::Kind::kInteger, "", *id});
-  } else if (!lora_name.empty()) {
-    keys.push_back({ExtraKey::Kind::kText, std::string(lora_name), 0});
+  if (!lora_name.empty()) {
+    const ExtraKey adapter = AdapterKey(lora_name);
+    keys.push_back(adapter);
+    // Whoever passes an engine's own list has it there already.
+    if (!block_keys.empty() && block_keys.front() == adapter) block_keys = block_keys.subspan(1);
   }
   for (const ExtraKey& key : block_keys) {
     if (key.kind != ExtraKey::Kind::kBytes) keys.push_back(key);
   }
-  if (salted) keys.push_back({ExtraKey::Kind::kText, std::string(cache_salt), 0});
+  const ExtraKey salt{ExtraKey::Kind::kText, std::string(cache_salt), 0};
+  if (salted && (keys.empty() || keys.back() != salt || block_keys.empty())) keys.push_back(salt);
   for (const ExtraKey& key : block_keys) {
     if (key.kind == ExtraKey::Kind::kBytes) keys.push_back(key);
   }

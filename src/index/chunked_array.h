@@ -18,7 +18,7 @@ class ChunkedArray {
  public:
   ChunkedArray() : chunks_(new std::atomic<T*>[kChunkCountMax]()) {}
   ~ChunkedArray() {
-    for (std::size_t i = 0; i < kChunkCountMax; ++i) delete[] chunks_[i].load();
+    for (std::size_t i = 0; i < chunks_used_; ++i) delete[] chunks_[i].load();  // filled in order
   }
   ChunkedArray(const ChunkedArray&) = delete;
   ChunkedArray& operator=(const ChunkedArray&) = delete;

@@ -181,11 +181,13 @@ void ConductorService::Impl::ReconcileStatic() {
   }
   RunCommands(std::move(wanted));
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (auto outcome = outcomes[i].get(); !outcome) {
-      Log(LogLevel::kError, "event=static_registration_refused " +
-                                Name(static_registrations_[i].Key()) + " error=\"" +
-                                outcome.error().message + "\"");
-    }
+    auto outcome = outcomes[i].get();
+    if (outcome) continue;
+    const std::string name = Name(static_registrations_[i].Key());
+    Log(LogLevel::kError,
+        "event=static_registration_refused " + name + " error=\"" + outcome.error().message + "\"");
+    MutexLock lock(catalogue_mutex_);
+    refused_statics_.push_back(name + ": " + outcome.error().message);
   }
 }
 

@@ -1,11 +1,37 @@
 #include "src/service/hints.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace conductor {
 namespace {
 
 constexpr std::size_t kNearestMax = 5;
+
+// Names longer than this are compared by their beginnings.
+constexpr std::size_t kNameComparedMax = 64;
+
+char Lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Edits that make one name the other, whatever their case.
+int EditDistance(std::string_view a, std::string_view b) {
+  a = a.substr(0, kNameComparedMax);
+  b = b.substr(0, kNameComparedMax);
+  std::vector<int> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = std::exchange(row[0], static_cast<int>(i));
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int replaced = diagonal + (Lower(a[i - 1]) == Lower(b[j - 1]) ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row[b.size()];
+}
 
 // Fields that differ weigh by how likely they are the mistake; 0 is the context itself.
 int Distance(const ContextKey& a, const ContextKey& b) {
@@ -13,7 +39,7 @@ int Distance(const ContextKey& a, const ContextKey& b) {
   if (a.block_size != b.block_size) distance += 1;
   if (a.lora_name != b.lora_name) distance += 2;
   if (a.tenant_id != b.tenant_id) distance += 3;
-  if (a.model_name != b.model_name) distance += 8;
+  if (a.model_name != b.model_name) distance += 8 + 8 * EditDistance(a.model_name, b.model_name);
   return distance;
 }
 

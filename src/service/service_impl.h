@@ -101,6 +101,7 @@ class ConductorService::Impl {
   const StateMachine& state() const { return *state_.load(std::memory_order_acquire); }
 
   std::vector<Registration> static_registrations_;
+  std::vector<std::string> refused_statics_ GUARDED_BY(catalogue_mutex_);
   mutable Mutex catalogue_mutex_;
   // Replaced only when it has to be rebuilt; readers load it under an EpochGuard.
   std::atomic<StateMachine*> state_;

@@ -106,6 +106,7 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   view.rpc_port = rpc_port_.load();
   MutexLock lock(catalogue_mutex_);
   EpochGuard guard;
+  view.refused_statics = refused_statics_;
   view.log_applied = applied_.load(std::memory_order_acquire);
   view.digest = Hex128(state().Digest());
   const PrefixIndex& index = state().index();

@@ -106,6 +106,11 @@ const Refusal kRefusals[] = {
     {"Auth", R"({"auth": {}})", "auth", "unsupported"},
     {"Tls", R"({"tls": null})", "tls", "unsupported"},
     {"AllowedEndpoints", R"({"allowed_endpoints": []})", "allowed_endpoints", "unsupported"},
+    {"SnapshotEvents", R"({"snapshot_interval_events": 1000})", "snapshot_interval_events",
+     "unsupported"},
+    {"SnapshotSeconds", R"({"snapshot_interval_s": 60})", "snapshot_interval_s", "unsupported"},
+    {"MaxBlocks", R"({"limits": {"max_blocks": 100}})", "limits.max_blocks", "unsupported"},
+    {"MaxBytes", R"({"limits": {"max_bytes": 1073741824}})", "limits.max_bytes", "unsupported"},
     {"LimitsArray", R"({"limits": []})", "limits", "expected an object"},
     {"LimitUnknown", R"({"limits": {"token_max": 1}})", "limits.token_max",
      "known one is tokens_max"},
@@ -223,10 +228,10 @@ TEST(ConfigTest, EveryWordOfAChoiceIsAccepted) {
             UnverifiedBlocks::kNameOnly);
 }
 
-TEST(ConfigTest, SettingsOfLaterReleasesThatAreHarmlessAreAccepted) {
-  const Config config = Parsed(R"({"snapshot_interval_events": 1000, "snapshot_interval_s": 60})");
-  EXPECT_EQ(config.snapshot_interval_events, 1000u);
-  EXPECT_EQ(config.snapshot_interval_s, 60u);
+TEST(ConfigTest, SettingsOfLaterReleasesMayBeOff) {
+  const Config config = Parsed(R"({"snapshot_interval_events": 0, "snapshot_interval_s": 0})");
+  EXPECT_EQ(config.snapshot_interval_events, 0u);
+  EXPECT_EQ(config.snapshot_interval_s, 0u);
 }
 
 TEST(ConfigTest, PublisherBecomesAStaticRegistration) {
@@ -309,6 +314,7 @@ std::size_t OffsetOfLimit(const std::string& name) {
 TEST(ConfigLimitsTest, EveryNameSetsItsOwnMember) {
   std::size_t last = 0;
   for (const std::string& name : LimitNames()) {
+    if (name == "max_blocks" || name == "max_bytes") continue;  // refused as unsupported
     const std::size_t offset = OffsetOfLimit(name);
     EXPECT_TRUE(offset > last || name == LimitNames().front()) << name;
     last = offset;
@@ -316,9 +322,9 @@ TEST(ConfigLimitsTest, EveryNameSetsItsOwnMember) {
 }
 
 TEST(ConfigLimitsTest, NoCapIsZero) {
-  const Config config = Parsed(R"({"limits": {"max_blocks": 0, "max_bytes": 1073741824}})");
+  const Config config = Parsed(R"({"limits": {"max_blocks": 0, "max_bytes": 0}})");
   EXPECT_EQ(config.limits.max_blocks, 0u);
-  EXPECT_EQ(config.limits.max_bytes, 1073741824u);
+  EXPECT_EQ(config.limits.max_bytes, 0u);
 }
 
 }  // namespace

@@ -188,14 +188,6 @@ TEST_F(DaemonTest, StatusShowsTheChosenPortsAndAnAbsoluteDataDir) {
   EXPECT_EQ(status["phase"], "ready");
 }
 
-TEST_F(DaemonTest, SettingsOfALaterReleaseAreLogged) {
-  TestDaemon daemon(data_dir_, R"("snapshot_interval_s": 60)");
-  ASSERT_TRUE(daemon.WaitListening());
-  daemon.process().Signal(SIGTERM);
-  ASSERT_EQ(daemon.process().Wait(), 0);
-  EXPECT_THAT(daemon.process().err(), HasSubstr("event=setting_not_served"));
-}
-
 TEST_F(DaemonTest, LogLevelOfTheEnvironmentIsUsed) {
   const Finished run = RunProgram({DaemonProgram(), "--data-dir", "/dev/null/x"},
                                   {{"CONDUCTOR_LOG_LEVEL", "error"}});

@@ -146,6 +146,12 @@ TEST(DoctorTest, RuntimeCountersAreReadToo) {
   EXPECT_THAT(Diagnose(Input({view})), Contains(HasCode("topic_mismatch")));
 }
 
+TEST(DoctorTest, ARefusedStaticPublisherIsNamed) {
+  DoctorInput input = Input({Healthy()});
+  input.status.refused_statics = {"instance=b tenant=default dp_rank=0: endpoint: it is used"};
+  EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kProblem, "static_refused", "instance=b")));
+}
+
 TEST(DoctorTest, HashMismatchNamesTheProfile) {
   ServiceView view = Healthy();
   view.hash_check = "mismatch";

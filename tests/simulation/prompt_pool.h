@@ -9,9 +9,11 @@
 
 #include "src/hash/chain.h"
 #include "src/types.h"
-#include "tests/simulation/random.h"
+#include "tests/model/random_source.h"
 
 namespace conductor::simulation {
+
+using Random = model::RandomSource;
 
 inline constexpr std::uint32_t kBlockSize = 4;
 

@@ -25,6 +25,16 @@ TEST(EngineExtraKeysTest, TheSaltStandsBetweenItemsAndEmbeds) {
       (ExtraKeys{Text("lora"), Item("one", 0), Text("old-image"), Text("salt"), Bytes("embeds")}));
 }
 
+TEST(EngineExtraKeysTest, AnEnginesOwnListIsNotDoubled) {
+  const ExtraKeys listed = {Text("lora"), Item("one", 0), Text("salt")};
+  EXPECT_EQ(EngineExtraKeys("lora", 0, listed, "salt"), listed);
+  EXPECT_EQ(EngineExtraKeys("lora", 0, listed, ""), listed);
+  EXPECT_EQ(EngineExtraKeys("lora_id:12", 3, ExtraKeys{Integer(12)}, ""), (ExtraKeys{Integer(12)}));
+  // One text for both: the engine lists it twice.
+  EXPECT_EQ(EngineExtraKeys("x", 0, {}, "x"), (ExtraKeys{Text("x"), Text("x")}));
+  EXPECT_EQ(EngineExtraKeys("x", 0, ExtraKeys{Text("x")}, "x"), (ExtraKeys{Text("x"), Text("x")}));
+}
+
 TEST(EngineExtraKeysTest, ANumberedAdapterIsANumber) {
   EXPECT_EQ(EngineExtraKeys("lora_id:12", 3, {}, ""), (ExtraKeys{Integer(12)}));
 }

@@ -105,6 +105,10 @@ TEST_F(StaticRegistrationTest, AConflictIsReportedAndTheOthersAreServed) {
   conflict.endpoint = "inproc://a";
   Restart({conflict, Static("c")});
   EXPECT_TRUE(WaitForLine("event=static_registration_refused instance=b"));
+  const auto status = service_->GetStatus();
+  ASSERT_TRUE(status);
+  ASSERT_EQ(status->refused_statics.size(), 1u);
+  EXPECT_NE(status->refused_statics[0].find("instance=b"), std::string::npos);
   EXPECT_EQ(Instances(), (Names{"a", "c"}));
 }
 
