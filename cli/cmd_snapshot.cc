@@ -50,6 +50,7 @@ Result<ExitCode> RunList(Ctl& ctl) {
 }
 
 Result<ExitCode> RunExport(Ctl& ctl, const std::string& directory) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckTarget(directory));  // before anything is created
   CONDUCTOR_ASSIGN_OR_RETURN(SnapshotInfo snapshot, Create(ctl));
   if (Status copied = CopyDirectory(snapshot.path, directory); !copied) {
     Error error = copied.error();

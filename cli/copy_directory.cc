@@ -36,13 +36,19 @@ bool SyncFileSystem(const std::string& path) {
 
 }  // namespace
 
-Status CopyDirectory(const std::string& from, const std::string& to) {
+Status CheckTarget(const std::string& to) {
   std::error_code error;
   const bool exists = fs::exists(to, error);
   if (error) return Fail(to, error);
   if (exists && !(fs::is_directory(to, error) && fs::is_empty(to, error))) {
     return Fail(to, "exists and is not an empty directory", false);
   }
+  return {};
+}
+
+Status CopyDirectory(const std::string& from, const std::string& to) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckTarget(to));
+  std::error_code error;
   fs::path target = fs::path(to).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "dir/"
   const fs::path unfinished = target.string() + ".unfinished";
@@ -56,7 +62,7 @@ Status CopyDirectory(const std::string& from, const std::string& to) {
   if (!SyncFileSystem(unfinished.string())) {
     return Fail("sync of " + unfinished.string(), std::strerror(errno), errno == ENOSPC);
   }
-  if (exists) fs::remove(target, error);
+  fs::remove(target, error);  // an empty one, if it is there
   fs::rename(unfinished, target, error);
   if (error) return Fail("rename of " + unfinished.string() + " to " + target.string(), error);
   return {};

@@ -8,6 +8,7 @@
 namespace conductor::cli {
 
 // `to` must not exist, or be an empty directory. Errors: kFailedPrecondition, kResourceExhausted.
+Status CheckTarget(const std::string& to);
 Status CopyDirectory(const std::string& from, const std::string& to);
 
 }  // namespace conductor::cli

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -260,7 +262,12 @@ TEST_F(OfflineCtlTest, VerifySaysNoToAnotherDigest) {
 TEST_F(OfflineCtlTest, ExportedSnapshotBecomesADataDirectory) {
   const std::string exported = directory_.Path("export"), imported = directory_.Path("imported");
   ASSERT_EQ(Run({"snapshot", "export", exported}).code, ExitCode::kOk);
+  const std::string before = Run({"-o", "json", "snapshot", "list"}).out;
+  std::ofstream(exported + "/mine") << "here";
   EXPECT_EQ(Run({"snapshot", "export", exported}).code, ExitCode::kUsage);
+  EXPECT_EQ(Run({"-o", "json", "snapshot", "list"}).out, before)
+      << "a refused export leaves nothing";
+  std::filesystem::remove(exported + "/mine");
   const Outcome import = Ctl({"--data-dir", imported, "snapshot", "import", exported});
   ASSERT_EQ(import.code, ExitCode::kOk) << import.err;
   const auto digest = [](const Outcome& outcome) {
