@@ -36,7 +36,7 @@ class ConflictFinder {
       return Conflict(path, "instance_id",
                       "the same instance_id, tenant_id and dp_rank as " + at->second);
     }
-    if (auto [at, fresh] = by_endpoint_.emplace(registration.endpoint, path); !fresh) {
+    if (auto [at, fresh] = by_endpoint_.emplace(registration.EndpointKey(), path); !fresh) {
       return Conflict(path, "endpoint", "the same endpoint as " + at->second);
     }
     const auto [at, fresh] =

@@ -255,6 +255,16 @@ Result<Registration> MakeRegistration(const RegistrationRequest& request) {
   return r;
 }
 
+std::string Registration::EndpointKey() const {
+  constexpr std::string_view kTcp = "tcp://";
+  const std::size_t colon = endpoint.rfind(':');
+  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return endpoint;
+  std::string host = endpoint.substr(kTcp.size(), colon - kTcp.size());
+  if (host == "0.0.0.0" || host == "[::]") host = "*";
+  if (host == "localhost") host = "127.0.0.1";
+  return std::string(kTcp) + host + endpoint.substr(colon);
+}
+
 std::string Registration::FirstDifference(const Registration& other) const {
   if (endpoint != other.endpoint) return "endpoint";
   if (replay_endpoint != other.replay_endpoint) return "replay_endpoint";

@@ -46,6 +46,8 @@ struct Registration {
 
   ServiceKey Key() const { return {instance_id, tenant_id, dp_rank}; }
   ContextKey Context() const { return {tenant_id, model_name, lora_name, block_size}; }
+  // The endpoint in one spelling: every wildcard host is one, and so is localhost.
+  std::string EndpointKey() const;
   // The name of the first field that differs (HTTP spelling), or empty when the configurations
   // are the same.
   std::string FirstDifference(const Registration& other) const;

@@ -307,7 +307,7 @@ void ConductorService::Impl::RunCommands(std::vector<Command> commands) {
 void ConductorService::Impl::AddToBatch(Batch& batch, RegisterCommand command) {
   const Registration& registration = command.registration;
   const std::string key = "key " + Name(registration.Key());
-  const std::string endpoint = "endpoint " + registration.endpoint;
+  const std::string endpoint = "endpoint " + registration.EndpointKey();
   auto profile = batch.profiles.find(registration.Context());
   if (batch.record.facts.size() >= kCommandsPerRecordMax || batch.names.count(key) != 0 ||
       batch.names.count(endpoint) != 0 ||
@@ -354,7 +354,7 @@ void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command)
   }
   streams_->Stop(facts->id);
   batch.names.insert(key);
-  batch.names.insert("endpoint " + facts->registration.endpoint);
+  batch.names.insert("endpoint " + facts->registration.EndpointKey());
   batch.record.facts.emplace_back(Unregistered{command.key});
   batch.unregisters.push_back(std::move(command));
 }

@@ -80,7 +80,7 @@ Result<bool> StateMachine::CheckRegister(const Registration& registration) const
                                key.tenant_id + "', rank " + std::to_string(key.dp_rank) +
                                " is registered with another value; unregister it first");
   }
-  if (auto it = by_endpoint_.find(registration.endpoint); it != by_endpoint_.end()) {
+  if (auto it = by_endpoint_.find(registration.EndpointKey()); it != by_endpoint_.end()) {
     const Registration& other = streams_.at(it->second).registration;
     return conflict("endpoint", "endpoint: '" + registration.endpoint + "' belongs to instance '" +
                                     other.instance_id + "', tenant '" + other.tenant_id +
@@ -117,7 +117,7 @@ void StateMachine::ApplyFact(const Registered& fact) {
   stream.registration = registration;
   stream.unverified_blocks = fact.unverified_blocks;
   by_key_[registration.Key()] = id;
-  by_endpoint_[registration.endpoint] = id;
+  by_endpoint_[registration.EndpointKey()] = id;
   // A pool is a subscription, never a row; its events name their own contexts.
   if (registration.type == PublisherType::kMooncake) return;
   const ContextId context_id = index_.contexts().FindOrAdd(context_key);
@@ -146,7 +146,7 @@ void StateMachine::ApplyFact(const Unregistered& fact) {
     }
   }
   index_.contexts().RemoveStream(id);
-  by_endpoint_.erase(stream.registration.endpoint);
+  by_endpoint_.erase(stream.registration.EndpointKey());
   by_key_.erase(it);
   streams_.erase(id);
 }

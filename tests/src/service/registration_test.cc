@@ -88,6 +88,26 @@ TEST_F(RegistrationServiceTest, EveryOtherValueUnderAUsedKeyNamesItsField) {
   EXPECT_EQ(source_.calls(), std::vector<std::string>{"start 1"});
 }
 
+TEST_F(RegistrationServiceTest, AnEndpointIsOneInEverySpelling) {
+  StartReady();
+  const std::vector<std::vector<std::string>> same = {
+      {"tcp://*:5557", "tcp://0.0.0.0:5557", "tcp://[::]:5557"},
+      {"tcp://localhost:5558", "tcp://127.0.0.1:5558"}};
+  for (const auto& spellings : same) {
+    RegistrationRequest first = Request("of " + spellings[0]);
+    first.endpoint = spellings[0];
+    ASSERT_TRUE(service_->Register(first));
+    for (const std::string& spelling : spellings) {
+      RegistrationRequest other = Request("other");
+      other.endpoint = spelling;
+      ExpectConflict(other, "endpoint");
+    }
+  }
+  RegistrationRequest elsewhere = Request("elsewhere");
+  elsewhere.endpoint = "tcp://*:5558";
+  EXPECT_TRUE(service_->Register(elsewhere));
+}
+
 TEST_F(RegistrationServiceTest, AnEndpointBelongsToOneRegistration) {
   StartReady();
   MustRegister("a");
