@@ -112,9 +112,12 @@ class PromptWalk {
       FollowContent(here, i, next);
       if (has_fragments_) {
         AddPools(next);
-        CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, next));
+        bool has_object = false;
+        if (object_names_differ_) {
+          CONDUCTOR_ASSIGN_OR_RETURN(has_object, AddObject(i, next));
+        }
+        CONDUCTOR_RETURN_IF_ERROR(FollowNames(i, has_object, next));
       }
-      if (object_names_differ_) CONDUCTOR_RETURN_IF_ERROR(AddObject(i, next));
       next.Collect();
       if (next.states.empty()) break;
       if (!cursors.Advance(next.states, blocks_.EndOf(i))) break;
@@ -151,14 +154,14 @@ class PromptWalk {
     return true;
   }
   // A salted SGLang prompt has other names in a store than in the engine's events.
-  Status AddObject(std::size_t i, Position& next) {
+  Result<bool> AddObject(std::size_t i, Position& next) {
     CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ObjectDigest(i));
-    AddPool(Project(digest), next);
-    return {};
+    return AddPool(Project(digest), next);
   }
 
   // From the first position without a live shared block on, for as long as names match.
-  Status FollowNames(std::size_t i, Position& next) {
+  // `has_object`: a store has this position under its own name.
+  Status FollowNames(std::size_t i, bool has_object, Position& next) {
     if (chain_ == Chain::kEnded) return {};
     if (chain_ == Chain::kNotStarted) {
       const bool shared = std::any_of(next.entries.begin(), next.entries.end(), [&](EntryId id) {
@@ -180,8 +183,7 @@ class PromptWalk {
     const EntryId shared = index_.FindName(context_, kSharedScope, {name, {}});
     if (shared != 0) matched = next.AddNamed(index_, shared) || matched;
     if (!own_content) matched = AddPool(name, next) || matched;
-    // A position that only an object has is under this name too.
-    if (!matched && !object_names_differ_) {
+    if (!matched && !has_object) {
       chain_ = Chain::kEnded;
       return {};
     }

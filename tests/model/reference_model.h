@@ -185,7 +185,8 @@ class ReferenceModel {
 
   std::uint64_t PrefixCount(const ContextKey& context) const;
   std::uint64_t OrphanCount() const;
-  std::uint64_t FragmentCount() const;      // orphans and name-only entries, all contexts
+  std::uint64_t FragmentCount() const;  // orphans, name-only entries, names only pools have
+  std::uint64_t FragmentCount(const ContextKey& key) const;  // of one context
   std::uint64_t PoolOnlyNameCount() const;  // names that only pools have, all contexts
   // Entries (for a pool stream: names, in each of its pools) that its holders have, from device on.
   std::array<std::uint64_t, kTierCount> BlocksByTier(StreamId stream) const;

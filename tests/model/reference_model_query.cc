@@ -279,13 +279,18 @@ std::uint64_t ReferenceModel::OrphanCount() const {
 
 std::uint64_t ReferenceModel::FragmentCount() const {
   std::uint64_t count = 0;
-  for (const auto& [key, context] : contexts_) {
-    for (const auto& [entry_key, entry] : context.entries) {
-      if (IsFragment(entry.block_class)) ++count;
-    }
-    count += CountPoolOnly(context);
-  }
+  for (const auto& [key, context] : contexts_) count += FragmentCount(key);
   return count;
+}
+
+std::uint64_t ReferenceModel::FragmentCount(const ContextKey& key) const {
+  const auto context = contexts_.find(key);
+  if (context == contexts_.end()) return 0;
+  const auto& entries = context->second.entries;
+  return CountPoolOnly(context->second) + static_cast<std::uint64_t>(std::count_if(
+                                              entries.begin(), entries.end(), [](const auto& item) {
+                                                return IsFragment(item.second.block_class);
+                                              }));
 }
 
 std::uint64_t ReferenceModel::PoolOnlyNameCount() const {

@@ -134,11 +134,14 @@ std::string StatePair::CompareFacts() const {
   for (const auto& [key, context] : model_.contexts()) {
     const ContextId id = real_->index().contexts().Find(key);
     if (id == 0) return "no context " + key.model_name + "|" + key.lora_name;
-    const std::string difference =
-        Difference("blocks of " + key.model_name + "|" + key.lora_name,
-                   std::uint64_t{real_->index().contexts().context(id).blocks.load()},
-                   model_.PrefixCount(key));
-    if (!difference.empty()) return difference;
+    const conductor::Context& real = real_->index().contexts().context(id);
+    const std::string of = " of " + key.model_name + "|" + key.lora_name;
+    for (const std::string& difference :
+         {Difference("blocks" + of, std::uint64_t{real.blocks.load()}, model_.PrefixCount(key)),
+          Difference("fragments" + of, std::uint64_t{real.fragments.load()},
+                     model_.FragmentCount(key))}) {
+      if (!difference.empty()) return difference;
+    }
     blocks += model_.PrefixCount(key);
   }
   for (const std::string& difference :

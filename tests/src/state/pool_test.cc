@@ -246,6 +246,32 @@ TEST_F(PoolTest, SaltedSglangObjectsHaveAChainOfTheirOwn) {
   EXPECT_EQ(world_.Longest("a", {kA, kB, kC}), 0u) << "without the salt it is another prompt";
 }
 
+// Seed 844 of the comparison with the reference model.
+TEST_F(PoolTest, TheChainOfASaltedPromptEndsWhereNobodyHasItsName) {
+  world_.profile = model::RealNames::Profile(HashStrategy::kSglang, "0");
+  const StreamId a = world_.Register("a", 0, PublisherType::kSglang);
+  const StreamId pool = Pool();
+  const BlockHasher hasher(world_.profile);
+  const Digest seed = *hasher.SaltSeed("s");
+  const auto names = *hasher.HashPages(&seed, TokensOf({kA, kB}), kTestBlockSize);
+  world_.Apply(pool, Object(Name(1)));  // something is known by name only
+  Stored first;
+  first.extra_keys_on_wire = true;
+  first.block_length = kTestBlockSize;
+  first.salt = DigestSalt("s");
+  first.blocks = {{Name(4), FingerprintV1(TokensOf({kA}), {}), HashCheck::kDiffers}};
+  world_.Apply(a, first);
+  Stored second = first;
+  second.salt.reset();
+  second.parent = Name(hasher.Project(names[0]));
+  second.blocks = {
+      {Name(hasher.Project(names[1])), FingerprintV1(TokensOf({kB}), {}), HashCheck::kEqual}};
+  world_.Apply(a, second);
+  const auto hits = world_.Answer({kA, kB}, "s").instances;
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].best.device, 4u) << "block 4 is not the one that the second hangs below";
+}
+
 TEST_F(PoolTest, AnAnswerIsDegradedOnlyWhereItRestsOnTheDegradedPoolAlone) {
   const StreamId a = world_.Register("a");
   world_.Register("b");
