@@ -10,6 +10,9 @@ import pytest
 
 from mooncake.conductor import OK, ConductorClient
 
+# Instrumented builds are slower by so much; only for deadlines that a healthy run never meets.
+SLOWNESS = 10 if os.environ.get("CONDUCTOR_INSTRUMENTED") else 1
+
 
 class ScriptedServer:
     """Serves until it is stopped or this process ends (its standard input is a pipe of ours)."""
@@ -32,7 +35,7 @@ class ScriptedServer:
     def stop(self):
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=10 * SLOWNESS)
 
 
 @pytest.fixture
@@ -45,7 +48,9 @@ def server():
 @pytest.fixture
 def client(server):
     with ConductorClient() as client:
-        assert client.setup(server.address) == OK, client.last_error
+        timeout_ms = 3_000 * SLOWNESS
+        rc = client.setup(server.address, request_timeout_ms=timeout_ms)
+        assert rc == OK, client.last_error
         yield client
 
 
