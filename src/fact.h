@@ -71,7 +71,7 @@ struct Cleared {
   bool all_tiers = false;
 };
 
-// Facts of a pool (Mooncake Store); applied from the release that decodes store streams on.
+// Facts of a pool (Mooncake Store). An empty text, or block size 0: the registration's.
 struct PoolStored {
   Tier tier = Tier::kCpuShare;
   std::string backend_id, tenant_id, model_name, lora_name;

@@ -145,8 +145,12 @@ TEST_F(BoundEndpointTest, RegisteredAgainUnderTheSamePort) {
 }
 
 TEST_F(BoundEndpointTest, Ipv6BothWays) {
-  if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
   Open();
+  if (!HasIpv6()) {  // then it waits for it, as for any publisher that is not there
+    ASSERT_TRUE(subscriptions_->Start(MakeSeed(1, "tcp://[::1]:5557")));
+    EXPECT_TRUE(IsIn(1, StreamState::kConnecting));
+    return;
+  }
   FakePublisher::Options options;
   options.live_endpoint = options.replay_endpoint = "tcp://[::1]:*";
   FakePublisher bound(options);
