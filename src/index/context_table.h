@@ -68,6 +68,12 @@ struct Context {
   std::atomic<std::uint64_t> blocks{0};     // entries with a live holder
   std::atomic<std::uint64_t> fragments{0};  // those of them known by name only
   std::atomic<ContextId> next_key{0};       // chain behind the key map
+  // Entries outside runs that a walk by content must look for: shared ones; publishers' own; and
+  // those of the shared ones whose place a block in a run has too (forged names only).
+  std::atomic<std::uint64_t> shared_content{0}, own_content{0}, twins{0};
+  std::uint64_t own_names = 0;       // entries under a publisher's own name; writer only
+  std::uint64_t shared_entries = 0;  // entries under a shared name; writer only
+  std::uint64_t linked_entries = 0;  // those of them with a link; writer only
   // Writer only. An engine said how blocks are hashed here; what a pool says is only a guess, which
   // the first engine replaces.
   bool has_engine_profile = false;

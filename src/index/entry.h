@@ -1,8 +1,10 @@
 // Entry: one named block of one context, and the link that places it below its parent.
 //
-// Entries are the index's only per-block object. They are found three ways: by name (context,
-// scope, name), by content (parent's name, fingerprint) and, for publishers' own names, by the
-// 64-bit projection of the name. A child refers to the entry of its parent's *name*: it stays as a
+// Most blocks are shared ones of full length and lie in runs (run_table.h). Everything else is an
+// entry: roots, placeholders, fragments, names that only pools have, publishers' own names, short
+// last pages. Both are named by an EntryId. Entries are found three ways: by name (context, scope,
+// name), by content (parent's name, fingerprint) and, for publishers' own names, by the 64-bit
+// projection of the name. A child refers to the entry of its parent's *name*: it stays as a
 // placeholder while nobody holds the parent, and the child is reachable again when that name is
 // stored again.
 //
@@ -18,7 +20,7 @@
 
 namespace conductor {
 
-using EntryId = std::uint32_t;    // 0: none
+using EntryId = std::uint32_t;    // 0: none; kInRun set: a block in a run
 using StateId = std::uint32_t;    // 0: nobody
 using HolderId = std::uint32_t;   // 0: none
 using ContextId = std::uint32_t;  // 0: none
@@ -66,11 +68,11 @@ struct Entry {
   std::atomic<std::uint64_t> fingerprint{0};
   HashCheck check = HashCheck::kNotComputed;
   bool extra_keys_on_wire = false;
+  bool twin = false;  // counted in Context::twins; writer only
   std::atomic<BlockClass> block_class{BlockClass::kNone};
 
   // Who has it.
   std::atomic<StateId> state{0};
-  EntryId state_prev = 0, state_next = 0;
 
   // Chains behind the three maps; readers follow the `next` ones.
   std::atomic<EntryId> next_name{0};

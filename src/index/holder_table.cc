@@ -42,6 +42,7 @@ HolderId HolderTable::Current(const HolderKey& key, std::uint32_t row) {
   holder.memberships = 0;
   holder.states.clear();
   holder.compact_at = 64;
+  holder.alone = 0;
   it->second = id;
   return id;
 }
@@ -103,7 +104,14 @@ StateId CachedTarget(const HolderTable& table, const HolderSet::Transition (&cac
 
 StateId HolderTable::WithHolder(StateId state, HolderId holder) {
   const std::uint64_t mixed = MixHolder(holder);
-  if (state == 0) return Intern({holder}, mixed, holders_[holder].key.context);
+  if (state == 0) {
+    Holder& h = holders_[holder];
+    const HolderSet* alone = Mutable(h.alone);
+    if (alone == nullptr || alone->size != 1 || alone->holders[0] != holder) {
+      h.alone = Intern({holder}, mixed, h.key.context);
+    }
+    return h.alone;
+  }
   HolderSet& set = *Mutable(state);
   const std::uint64_t set_hash = set.set_hash + mixed;
   if (StateId hit = CachedTarget(*this, set.add, holder, set_hash, set.size + 1)) return hit;
@@ -127,6 +135,24 @@ StateId HolderTable::WithoutHolder(StateId state, HolderId holder) {
   const StateId target = Intern(std::move(holders), set_hash, set.context);
   set.remove[set.next_remove++ & 3] = {holder, target};
   return target;
+}
+
+StateId HolderTable::WithoutRetired(StateId state) {
+  HolderSet& set = *Mutable(state);
+  std::vector<HolderId> holders;
+  std::uint64_t set_hash = 0;
+  for (std::uint32_t i = 0; i < set.size; ++i) {
+    if (holders_[set.holders[i]].retired.load(std::memory_order_relaxed)) continue;
+    holders.push_back(set.holders[i]);
+    set_hash += MixHolder(set.holders[i]);
+  }
+  if (holders.empty()) return 0;
+  const HolderSet* last = Mutable(set.without_retired);
+  if (last != nullptr && last->set_hash == set_hash && last->size == holders.size()) {
+    return set.without_retired;
+  }
+  set.without_retired = Intern(std::move(holders), set_hash, set.context);
+  return set.without_retired;
 }
 
 // Drops ids of sets that were freed, or whose id was given to another set.

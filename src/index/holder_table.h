@@ -47,6 +47,7 @@ struct Holder {
   std::uint64_t memberships = 0;         // entries whose set names it, retired or not
   std::vector<StateId> states;           // sets that name it; may hold stale ids, compacted
   std::size_t compact_at = 64;
+  StateId alone = 0;  // the set of this holder only, as it was made last
 };
 
 struct HolderSet {
@@ -58,7 +59,7 @@ struct HolderSet {
   std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
   // Writer only.
   std::uint64_t entries = 0, fragments = 0;
-  EntryId first_entry = 0;
+  StateId without_retired = 0;  // what WithoutRetired made last
   bool has_retired = false;
   bool idle = false;   // in the queue of sets that may be freed
   bool freed = false;  // only readers that met it before may still look at it
@@ -108,6 +109,8 @@ class HolderTable {
 
   StateId WithHolder(StateId state, HolderId holder);
   StateId WithoutHolder(StateId state, HolderId holder);
+  // Of a set that has retired holders: the set of the others.
+  StateId WithoutRetired(StateId state);
 
   // Marks the holder as gone and lists its sets. The caller takes it out of each one's counts
   // (Leave) and cleans up.

@@ -23,16 +23,16 @@ class PrefixIndex::WaitingSet : public std::set<Waiting> {};
 
 // The name of `id` means a live block now, or its class changed: who should be looked at.
 void PrefixIndex::NoteWaiting(EntryId id, WaitingSet* waiting) const {
-  const Entry& e = entries_[id];
-  ForProjected(e.context, e.projected, [&](EntryId own) {
+  const Scope scope = ScopeOf(id);
+  ForProjected(ContextOf(id), ProjectedOf(id), [&](EntryId own) {
     const Entry& o = entries_[own];
-    if (e.scope != kSharedScope && o.scope != e.scope) return;
+    if (scope != kSharedScope && o.scope != scope) return;
     const auto note = [&](EntryId entry, bool attach) {
       const BlockClass c = entries_[entry].block_class.load(std::memory_order_relaxed);
       if (!IsFragment(c) || !IsLive(entry)) return;
       waiting->insert({attach, entries_[entry].scope, NameOf(entry), entry});
     };
-    if (e.scope == kSharedScope) note(own, /*attach=*/false);
+    if (scope == kSharedScope) note(own, /*attach=*/false);
     for (EntryId child = o.first_child; child != 0; child = entries_[child].next_sibling) {
       if (entries_[child].check == HashCheck::kNotComputed) note(child, /*attach=*/true);
     }
@@ -41,7 +41,7 @@ void PrefixIndex::NoteWaiting(EntryId id, WaitingSet* waiting) const {
 
 // Looks at what waits until nothing changes any more.
 void PrefixIndex::Settle(EntryId start) {
-  if (by_projected_.size() == 0) return;
+  if (!HasOwnNames(ContextOf(start))) return;
   WaitingSet waiting;
   NoteWaiting(start, &waiting);
   while (!waiting.empty()) {
@@ -64,11 +64,11 @@ void PrefixIndex::Join(EntryId fragment, EntryId shared) {
   bool agrees = true;
   if (parent != 0) {
     const LinkFacts a = FactsOf(fragment), b = FactsOf(shared);
-    const Entry& p = entries_[parent];
-    const Entry& q = entries_[entries_[shared].parent.load(std::memory_order_relaxed)];
-    const bool root = p.scope == kRootScope;  // whatever its salt: see SaysTheSame
+    const EntryId above = ParentOf(shared);
+    const bool root = ScopeOf(parent) == kRootScope;  // whatever its salt: see SaysTheSame
     agrees = a.fingerprint == b.fingerprint && a.length == b.length &&
-             root == (q.scope == kRootScope) && (root || p.projected == q.projected);
+             root == (ScopeOf(above) == kRootScope) &&
+             (root || ProjectedOf(parent) == ProjectedOf(above));
   }
   agrees ? MoveHolders(fragment, shared) : RejectAll(fragment);
   PurgeAndRelease(fragment);
@@ -78,7 +78,7 @@ void PrefixIndex::Join(EntryId fragment, EntryId shared) {
 EntryId PrefixIndex::Attach(EntryId child) {
   const Entry& c = entries_[child];
   const EntryId parent = c.parent.load(std::memory_order_relaxed);
-  const EntryId shared = LiveShared(c.context, entries_[parent].projected);
+  const EntryId shared = LiveShared(c.context, ProjectedOf(parent));
   if (c.block_class.load(std::memory_order_relaxed) == BlockClass::kNameOnly) {
     // It changes only when its name becomes a shared one.
     return c.extra_keys_on_wire && shared != 0 ? Promote(child, shared) : 0;
@@ -86,8 +86,7 @@ EntryId PrefixIndex::Attach(EntryId child) {
   const EntryId own = FindLive(c.context, c.scope, NameOf(parent));
   const EntryId resolved = own != 0 ? own : shared;
   if (resolved == 0) return 0;
-  const BlockClass derived = ClassBelow(
-      entries_[resolved].block_class.load(std::memory_order_relaxed), c.extra_keys_on_wire);
+  const BlockClass derived = ClassBelow(ClassOf(resolved), c.extra_keys_on_wire);
   if (derived == BlockClass::kOrphan) return 0;
   if (derived == BlockClass::kShared) return Promote(child, resolved);
   SetClass(child, derived);
@@ -100,20 +99,29 @@ EntryId PrefixIndex::Attach(EntryId child) {
 // cycle.
 EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
   const Entry& c = entries_[child];
-  const EntryId shared = FindOrAdd(c.context, kSharedScope, {c.projected, {}});
+  EntryId shared = FindOrAdd(c.context, kSharedScope, {c.projected, {}});
   Purge(shared);
   std::vector<EntryId> path;
   const bool cycle =
-      entries_[shared].first_child != 0 && ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
+      IsParentOfAny(shared) && ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
   if (cycle) {
     RejectAll(child);
     ReleaseIfUnused(shared);
   } else {
-    SetLink(shared, parent, FactsOf(child), BlockClass::kShared);
+    const LinkFacts facts = FactsOf(child);
+    Arrival arrival;
+    const BlockName name{ProjectedOf(parent), {}};
+    arrival.context = c.context;
+    arrival.parent = &name;
+    arrival.fingerprint = facts.fingerprint;
+    arrival.length = facts.length;
+    arrival.check = facts.check;
+    arrival.extra_keys_on_wire = facts.extra_keys_on_wire;
+    shared = PlaceShared(shared, arrival, parent);
+    MoveHolders(child, shared);
     if (const std::uint32_t d = c.full_digest.load(std::memory_order_relaxed)) {
       SetFullDigest(shared, Digest(digests_[d]));
     }
-    MoveHolders(child, shared);
   }
   PurgeAndRelease(child);
   return cycle ? 0 : shared;
@@ -145,12 +153,19 @@ void PrefixIndex::MoveToUnproven(EntryId id) {
 
 // Whether somebody's parent has this name.
 bool PrefixIndex::IsParentOfAny(EntryId id) const {
-  const Entry& e = entries_[id];
-  bool any = e.first_child != 0;
-  if (any || by_projected_.size() == 0) return any;
-  ForProjected(e.context, e.projected, [&](EntryId own) {
+  bool any = false;
+  if (IsInRun(id)) {
+    const RunView run = runs_.ViewOf(id);
+    any = run.SlotOf(id) + 1 < run.size() || run.children[run.SlotOf(id)] != 0;
+  } else {
+    any = entries_[id].first_child != 0;
+  }
+  const ContextId context = ContextOf(id);
+  if (any || !HasOwnNames(context)) return any;
+  const Scope scope = ScopeOf(id);
+  ForProjected(context, ProjectedOf(id), [&](EntryId own) {
     const Entry& o = entries_[own];
-    any = any || (o.first_child != 0 && (e.scope == kSharedScope || e.scope == o.scope));
+    any = any || (o.first_child != 0 && (scope == kSharedScope || scope == o.scope));
   });
   return any;
 }
@@ -161,7 +176,7 @@ bool PrefixIndex::IsParentOfAny(EntryId id) const {
 bool PrefixIndex::ClosesCycle(EntryId start, Scope view, NameRef parent,
                               std::vector<EntryId>* path) const {
   path->clear();
-  const ContextId context = entries_[start].context;
+  const ContextId context = ContextOf(start);
   // A block before, further and further away: a loop that `start` is not on ends there.
   EntryId mark = 0;
   std::size_t next_mark = 1;
@@ -176,9 +191,9 @@ bool PrefixIndex::ClosesCycle(EntryId start, Scope view, NameRef parent,
       mark = at;
       next_mark *= 2;
     }
-    const EntryId above = entries_[at].parent.load(std::memory_order_relaxed);
-    if (above == 0 || entries_[above].scope == kRootScope) return false;
-    scope = entries_[at].scope;
+    const EntryId above = ParentOf(at);
+    if (above == 0 || ScopeOf(above) == kRootScope) return false;
+    scope = ScopeOf(at);
     name = NameOf(above);
   }
 }
@@ -188,16 +203,15 @@ bool PrefixIndex::ClosesCycle(EntryId start, Scope view, NameRef parent,
 // close one, so the walk up is rare.
 bool PrefixIndex::DropCycle(EntryId start, const Arrival& arrival) {
   if (arrival.parent == nullptr) return false;
-  const Entry& e = entries_[start];
-  if (e.projected != arrival.parent->projected && !IsParentOfAny(start)) return false;
+  if (ProjectedOf(start) != arrival.parent->projected && !IsParentOfAny(start)) return false;
   std::vector<EntryId> path;
-  const bool shared = e.scope == kSharedScope;
+  const bool shared = ScopeOf(start) == kSharedScope;
   if (!ClosesCycle(start, static_cast<Scope>(arrival.stream), *arrival.parent, &path) &&
       !(shared && ClosesCycle(start, kSharedScope, *arrival.parent, &path))) {
     return false;
   }
   for (EntryId at : path) {
-    if (entries_[at].block_class.load(std::memory_order_relaxed) != BlockClass::kOrphan) continue;
+    if (ClassOf(at) != BlockClass::kOrphan) continue;
     RejectAll(at);
     PurgeAndRelease(at);
   }

@@ -5,10 +5,8 @@
 #include "src/index/prefix_index.h"
 
 namespace conductor {
-namespace {
-
 // The facts of one block as a holder has it, in a fixed layout (the digest's definition).
-struct MixFacts {
+struct PrefixIndex::MixFacts {
   std::uint64_t context_low = 0, context_high = 0;
   std::uint64_t projected = 0;
   std::uint64_t digest_low = 0, digest_high = 0;  // of a whole digest as name
@@ -22,56 +20,81 @@ struct MixFacts {
   std::uint8_t check = 0;
   std::uint8_t extra_keys_on_wire = 0;
   std::uint8_t zero[4] = {0, 0, 0, 0};
+
+  Sum128 Mix() const {
+    static_assert(sizeof(MixFacts) == 80, "no padding: it would be mixed too");
+    return FactMix(this, sizeof(*this));
+  }
 };
-static_assert(sizeof(MixFacts) == 80, "no padding: it would be mixed too");
 
-}  // namespace
-
-Sum128 PrefixIndex::Mix(EntryId id, std::uint32_t copies) const {
-  const Entry& e = entries_[id];
-  const Sum128 context = contexts_.context(e.context).key_mix;
+PrefixIndex::MixFacts PrefixIndex::FactsForMix(EntryId id) const {
   MixFacts facts;
+  const Sum128 context = contexts_.context(ContextOf(id)).key_mix;
   facts.context_low = static_cast<std::uint64_t>(context);
   facts.context_high = static_cast<std::uint64_t>(context >> 64);
-  facts.projected = e.projected;
-  if (e.digest_name != 0) {
-    const std::string& digest = digest_names_[e.digest_name];
-    const Sum128 mixed = FactMix(digest.data(), digest.size());
+  facts.projected = ProjectedOf(id);
+  facts.copies = 1;
+  facts.shared = ScopeOf(id) == kSharedScope ? 1 : 0;
+  const auto mixed_name = [&](EntryId entry) {
+    const std::string& digest = digest_names_[entries_[entry].digest_name];
+    return FactMix(digest.data(), digest.size());
+  };
+  if (!IsInRun(id) && entries_[id].digest_name != 0) {
+    const Sum128 mixed = mixed_name(id);
     facts.digest_low = static_cast<std::uint64_t>(mixed);
     facts.digest_high = static_cast<std::uint64_t>(mixed >> 64);
   }
-  facts.copies = copies;
-  facts.shared = e.scope == kSharedScope ? 1 : 0;
-  if (const EntryId parent = e.parent.load(std::memory_order_relaxed)) {
-    const Entry& p = entries_[parent];
-    facts.link = p.scope == kRootScope ? 1 : 2;
-    facts.parent_low = p.projected;
-    if (p.digest_name != 0) {
-      const std::string& digest = digest_names_[p.digest_name];
-      if (p.scope == kRootScope) {
-        std::memcpy(&facts.parent_high, digest.data() + 8, 8);
-      } else {
-        facts.parent_high = static_cast<std::uint64_t>(FactMix(digest.data(), digest.size()));
-      }
+  const EntryId parent = ParentOf(id);
+  if (parent == 0) return facts;
+  const bool root = ScopeOf(parent) == kRootScope;
+  facts.link = root ? 1 : 2;
+  facts.parent_low = ProjectedOf(parent);
+  if (!IsInRun(parent) && entries_[parent].digest_name != 0) {
+    if (root) {
+      std::memcpy(&facts.parent_high, digest_names_[entries_[parent].digest_name].data() + 8, 8);
+    } else {
+      facts.parent_high = static_cast<std::uint64_t>(mixed_name(parent));
     }
-    facts.fingerprint = e.fingerprint.load(std::memory_order_relaxed);
-    facts.length = e.length.load(std::memory_order_relaxed);
-    facts.check = static_cast<std::uint8_t>(e.check);
-    facts.extra_keys_on_wire = e.extra_keys_on_wire ? 1 : 0;
   }
-  return FactMix(&facts, sizeof(facts));
+  const LinkFacts link = FactsOf(id);
+  facts.fingerprint = link.fingerprint;
+  facts.length = link.length;
+  facts.check = static_cast<std::uint8_t>(link.check);
+  facts.extra_keys_on_wire = link.extra_keys_on_wire ? 1 : 0;
+  return facts;
+}
+
+Sum128 PrefixIndex::Mix(EntryId id, std::uint32_t copies) const {
+  MixFacts facts = FactsForMix(id);
+  facts.copies = copies;
+  return facts.Mix();
+}
+
+// What `count` blocks from `slot` on add to the sum of one who has one copy of each.
+Sum128 PrefixIndex::MixRange(const RunView& run, std::uint32_t slot, std::uint32_t count) const {
+  MixFacts facts = FactsForMix(run.base + slot);
+  Sum128 sum = facts.Mix();
+  for (std::uint32_t i = slot + 1; i < slot + count; ++i) {
+    facts.parent_low = facts.projected;
+    facts.parent_high = 0;
+    facts.link = 2;
+    facts.projected = run.names[i];
+    facts.fingerprint = run.fingerprints[i];
+    sum += facts.Mix();
+  }
+  return sum;
 }
 
 std::uint32_t PrefixIndex::Copies(EntryId id, HolderId holder) const {
   if (copies_.empty()) return 1;
-  auto it = copies_.find((std::uint64_t{id} << 32) | holder);
+  auto it = copies_.find(CopyKeyOf(id, holder));
   return it == copies_.end() ? 1 : it->second;
 }
 
 // The engines'.
 std::vector<HolderId> PrefixIndex::LiveHolders(EntryId id) const {
   std::vector<HolderId> live;
-  const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
+  const HolderSet* set = holders_.Find(StateOf(id));
   for (std::uint32_t i = 0; set != nullptr && i < set->size; ++i) {
     const Holder& holder = holders_.holder(set->holders[i]);
     if (holder.key.pool == 0 && !holder.retired.load(std::memory_order_relaxed)) {
@@ -93,15 +116,13 @@ void PrefixIndex::AdjustSums(EntryId id, bool add) {
 
 // The entry's class decides, so that an unproven block has unproven holders only.
 HolderId PrefixIndex::HolderFor(const Arrival& arrival, EntryId id) {
-  const bool unproven =
-      entries_[id].block_class.load(std::memory_order_relaxed) == BlockClass::kUnproven;
+  const bool unproven = ClassOf(id) == BlockClass::kUnproven;
   return holders_.Current({arrival.stream, arrival.context, arrival.tier, unproven}, arrival.row);
 }
 
 void PrefixIndex::AddHolder(EntryId id, HolderId holder, std::uint32_t copies) {
-  Entry& e = entries_[id];
   Holder& h = holders_.holder(holder);
-  const StateId state = e.state.load(std::memory_order_relaxed);
+  const StateId state = StateOf(id);
   const HolderSet* set = holders_.Find(state);
   if (set != nullptr && set->Contains(holder)) {
     const std::uint32_t before = Copies(id, holder);
@@ -109,11 +130,11 @@ void PrefixIndex::AddHolder(EntryId id, HolderId holder, std::uint32_t copies) {
     if (after == before) return;
     h.sum -= Mix(id, before);
     h.sum += Mix(id, after);
-    copies_[(std::uint64_t{id} << 32) | holder] = after;
+    copies_[CopyKeyOf(id, holder)] = after;
     return;
   }
   MoveState(id, holders_.WithHolder(state, holder));
-  if (copies > 1) copies_[(std::uint64_t{id} << 32) | holder] = copies;
+  if (copies > 1) copies_[CopyKeyOf(id, holder)] = copies;
   if (h.key.pool == 0) h.sum += Mix(id, copies);
   h.blocks.fetch_add(1, std::memory_order_relaxed);
   ++h.memberships;
@@ -132,33 +153,34 @@ void PrefixIndex::RejectHolder(EntryId id, HolderId holder) {
 }
 
 void PrefixIndex::LeaveHolder(EntryId id, HolderId holder) {
-  if (!copies_.empty()) copies_.erase((std::uint64_t{id} << 32) | holder);
-  MoveState(id, holders_.WithoutHolder(entries_[id].state.load(std::memory_order_relaxed), holder));
+  if (!copies_.empty()) copies_.erase(CopyKeyOf(id, holder));
+  MoveState(id, holders_.WithoutHolder(StateOf(id), holder));
+  LoseMembership(holder);
+}
+
+void PrefixIndex::LoseMembership(HolderId holder) {
   Holder& h = holders_.holder(holder);
   --h.memberships;
-  if (h.memberships == 0 && h.retired.load(std::memory_order_relaxed)) holders_.Recycle(holder);
+  if (h.memberships > 0 || !h.retired.load(std::memory_order_relaxed)) return;
+  --unclean_;
+  holders_.Recycle(holder);
 }
 
 // Memberships of holders that are gone: no sums, those went when they were retired.
 void PrefixIndex::ForgetHolders(EntryId id) {
-  const StateId state = entries_[id].state.load(std::memory_order_relaxed);
+  const StateId state = StateOf(id);
   if (state == 0) return;
   const HolderSet& set = *holders_.Find(state);
   if (!set.has_retired) return;
   std::vector<HolderId> gone;
-  StateId target = state;
   for (std::uint32_t i = 0; i < set.size; ++i) {
     const HolderId holder = set.holders[i];
-    if (!holders_.holder(holder).retired.load(std::memory_order_relaxed)) continue;
-    target = holders_.WithoutHolder(target, holder);
-    gone.push_back(holder);
+    if (holders_.holder(holder).retired.load(std::memory_order_relaxed)) gone.push_back(holder);
   }
-  MoveState(id, target);
+  MoveState(id, holders_.WithoutRetired(state));
   for (HolderId holder : gone) {
-    if (!copies_.empty()) copies_.erase((std::uint64_t{id} << 32) | holder);
-    Holder& h = holders_.holder(holder);
-    --h.memberships;
-    if (h.memberships == 0 && h.retired.load(std::memory_order_relaxed)) holders_.Recycle(holder);
+    if (!copies_.empty()) copies_.erase(CopyKeyOf(id, holder));
+    LoseMembership(holder);
   }
 }
 
@@ -184,42 +206,39 @@ void PrefixIndex::Recount(ContextId id, const SetCounts& before, const SetCounts
   }
 }
 
-void PrefixIndex::CountEntry(HolderSet& set, bool fragment, std::int64_t sign) {
+void PrefixIndex::CountEntries(HolderSet& set, bool fragment, std::int64_t count) {
   const SetCounts before = CountsOf(set);
-  const auto delta = static_cast<std::uint64_t>(sign);
+  const auto delta = static_cast<std::uint64_t>(count);
   set.entries += delta;
   if (fragment) set.fragments += delta;
   Recount(set.context, before, CountsOf(set));
 }
 
 void PrefixIndex::MoveState(EntryId id, StateId target) {
+  if (IsInRun(id)) {
+    const RunView run = runs_.ViewOf(id);
+    SetStates(run, run.SlotOf(id), 1, target);
+    return;
+  }
   Entry& e = entries_[id];
   const StateId source = e.state.load(std::memory_order_relaxed);
   if (source == target) return;
   const bool fragment = IsFragment(e.block_class.load(std::memory_order_relaxed));
-  if (target != 0) {
-    HolderSet& set = *holders_.Mutable(target);
-    CountEntry(set, fragment, +1);
-  }
-  if (source != 0) {
-    HolderSet& set = *holders_.Mutable(source);
-    CountEntry(set, fragment, -1);
-    if (e.state_next != 0) entries_[e.state_next].state_prev = e.state_prev;
-    if (e.state_prev != 0) {
-      entries_[e.state_prev].state_next = e.state_next;
-    } else {
-      set.first_entry = e.state_next;
-    }
-  }
-  e.state_prev = e.state_next = 0;
+  if (target != 0) CountEntries(*holders_.Mutable(target), fragment, +1);
+  if (source != 0) CountEntries(*holders_.Mutable(source), fragment, -1);
   // Release: a reader that sees the id sees the set behind it.
   e.state.store(target, std::memory_order_release);
-  if (target != 0) {
-    HolderSet& set = *holders_.Mutable(target);
-    e.state_next = set.first_entry;
-    if (set.first_entry != 0) entries_[set.first_entry].state_prev = id;
-    set.first_entry = id;
-  }
+  if (source != 0 && holders_.Mutable(source)->entries == 0) holders_.NoteEmpty(source);
+}
+
+// The same for blocks of a run that have one state.
+void PrefixIndex::SetStates(const RunView& run, std::uint32_t slot, std::uint32_t count,
+                            StateId target) {
+  const StateId source = run.states[slot].load(std::memory_order_relaxed);
+  if (source == target) return;
+  if (target != 0) CountEntries(*holders_.Mutable(target), false, count);
+  if (source != 0) CountEntries(*holders_.Mutable(source), false, -std::int64_t{count});
+  run.SetStates(slot, count, target);
   if (source != 0 && holders_.Mutable(source)->entries == 0) holders_.NoteEmpty(source);
 }
 
@@ -247,31 +266,58 @@ void PrefixIndex::RetireDetached(const std::vector<HolderId>& holders) {
       const SetCounts before = CountsOf(set);
       HolderTable::Leave(set, key);
       Recount(key.context, before, CountsOf(set));
-      if (set.entries > 0) cleanup_.push_back(state);
     }
     if (key.pool != 0) parts_.Retire(id);
-    if (holders_.holder(id).memberships == 0) holders_.Recycle(id);
+    holders_.holder(id).memberships == 0 ? holders_.Recycle(id) : static_cast<void>(++unclean_);
   }
 }
 
 bool PrefixIndex::CleanupSlice(std::size_t budget) {
   if (parts_.CleanupSlice(budget)) return true;
-  while (budget > 0 && !cleanup_.empty()) {
-    const StateId state = cleanup_.front();
-    const HolderSet* set = holders_.Find(state);
-    if (set == nullptr || !set->has_retired || set->entries == 0) {
-      cleanup_.pop_front();
-      continue;
-    }
-    const EntryId id = set->first_entry;
-    --budget;
-    if (set->live_engines.load(std::memory_order_relaxed) == 0) {
-      PurgeAndRelease(id);
-    } else {
-      ForgetHolders(id);
-    }
+  std::int64_t left = static_cast<std::int64_t>(budget);
+  for (; left > 0 && !merges_.empty(); left -= kRunSlotsMax) {
+    const EntryId end = merges_.front();
+    merges_.pop_front();
+    Merge(end);
   }
-  return !cleanup_.empty();
+  while (left > 0 && unclean_ > 0) left -= SweepStep();
+  return unclean_ > 0 || !merges_.empty();
+}
+
+// One step of the sweep that forgets retired holders wherever they are: through all runs, then all
+// entries, and again while there are any. Returns what it cost.
+std::int64_t PrefixIndex::SweepStep() {
+  if (sweep_entry_ == 0) {
+    RunView run;
+    if (!runs_.NextRun(&sweep_run_, &run)) {
+      sweep_run_ = 0;
+      sweep_entry_ = 1;
+      return 1;
+    }
+    return CleanRun(run);
+  }
+  const EntryId id = sweep_entry_++;
+  if (id >= entries_.end_id()) {
+    sweep_entry_ = 0;
+    return 1;
+  }
+  if (!entries_[id].in_use) return 1;
+  const HolderSet* set = holders_.Find(StateOf(id));
+  if (set == nullptr || !set->has_retired) return 1;
+  IsLive(id) ? ForgetHolders(id) : PurgeAndRelease(id);
+  return 4;
+}
+
+std::int64_t PrefixIndex::CleanRun(const RunView& run) {
+  std::int64_t cost = 1;
+  for (std::uint32_t slot = 0; slot < run.size(); ++slot) {
+    const HolderSet* set = holders_.Find(run.states[slot].load(std::memory_order_relaxed));
+    if (set == nullptr || !set->has_retired) continue;
+    ForgetHolders(run.base + slot);
+    ++cost;
+  }
+  if (cost > 1) ReleaseIfUnused(run.base + run.size() - 1);
+  return cost;
 }
 
 Sum128 PrefixIndex::HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const {

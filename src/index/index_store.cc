@@ -1,4 +1,6 @@
 // Storing and removing one block.
+#include <algorithm>
+
 #include "src/check.h"
 #include "src/index/prefix_index.h"
 
@@ -17,8 +19,7 @@ BlockClass PrefixIndex::Derive(const Arrival& arrival, EntryId resolved) const {
   }
   if (arrival.parent == nullptr) return ClassBelow(BlockClass::kShared, arrival.extra_keys_on_wire);
   if (resolved == 0) return BlockClass::kOrphan;
-  return ClassBelow(entries_[resolved].block_class.load(std::memory_order_relaxed),
-                    arrival.extra_keys_on_wire);
+  return ClassBelow(ClassOf(resolved), arrival.extra_keys_on_wire);
 }
 
 // Whether a live block that has a link and the arriving one are the same block. Where a block that
@@ -27,21 +28,21 @@ BlockClass PrefixIndex::Derive(const Arrival& arrival, EntryId resolved) const {
 bool PrefixIndex::SaysTheSame(EntryId id, const Arrival& arrival, BlockClass block_class) const {
   const LinkFacts have = FactsOf(id);
   if (have.fingerprint != arrival.fingerprint || have.length != arrival.length) return false;
-  const EntryId parent = entries_[id].parent.load(std::memory_order_relaxed);
-  const bool shared = entries_[id].scope == kSharedScope;
-  const bool below_root = entries_[parent].scope == kRootScope;
+  const EntryId parent = ParentOf(id);
+  const bool shared = ScopeOf(id) == kSharedScope;
+  const bool below_root = ScopeOf(parent) == kRootScope;
   if (below_root != (arrival.parent == nullptr)) return false;
   if (below_root) {
     const bool joins = shared && block_class != BlockClass::kShared;
     return joins || FindRoot(arrival.context, arrival.salt) == parent;
   }
-  return shared ? entries_[parent].projected == arrival.parent->projected
+  return shared ? ProjectedOf(parent) == arrival.parent->projected
                 : SameName(NameOf(parent), *arrival.parent);
 }
 
 // The entry below which the block hangs. A shared block's digest covers its parent's: the parent's
 // shared name is known, present or not.
-EntryId PrefixIndex::ParentOf(const Arrival& arrival, Scope scope) {
+EntryId PrefixIndex::ParentFor(const Arrival& arrival, Scope scope) {
   if (arrival.parent == nullptr) return Root(arrival.context, arrival.salt);
   return FindOrAdd(
       arrival.context, scope,
@@ -61,7 +62,7 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
 
   EntryId id = FindLive(arrival.context, scope, name);
   if (id == 0 && IsFragment(block_class)) id = LiveShared(arrival.context, name.projected);
-  if (id != 0 && entries_[id].parent.load(std::memory_order_relaxed) != 0) {
+  if (id != 0 && HasLink(id)) {
     if (!SaysTheSame(id, arrival, block_class)) return {Outcome::kContradiction, 0};
     AddHolder(id, HolderFor(arrival, id), 1);
     return {Outcome::kStored, id};
@@ -80,15 +81,19 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
     ReleaseIfUnused(id);
     return {Outcome::kFragmentLimit, 0};
   }
-  const bool above_is_parent =
-      resolved != 0 && scope == kSharedScope && entries_[resolved].scope == kSharedScope;
-  SetLink(id, above_is_parent ? resolved : ParentOf(arrival, scope),
-          {arrival.fingerprint, arrival.length, arrival.check, arrival.extra_keys_on_wire},
-          block_class);
+  if (scope == kSharedScope) {
+    id = PlaceShared(id, arrival, resolved);
+  } else {
+    SetLink(id, ParentFor(arrival, scope),
+            {arrival.fingerprint, arrival.length, arrival.check, arrival.extra_keys_on_wire},
+            block_class);
+  }
   if (block_class == BlockClass::kUnproven) MoveToUnproven(id);
   AddHolder(id, HolderFor(arrival, id), 1);
   Settle(id);
-  return {Outcome::kStored, id};
+  // What was attached below it may have made its run grow.
+  const bool moved = IsInRun(id) && !runs_.IsInUse(id);
+  return {Outcome::kStored, moved ? FindMoved(id) : id};
 }
 
 PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stream,
@@ -103,8 +108,7 @@ PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stre
     Purge(id);
     SetClass(id, BlockClass::kNameOnly);
   }
-  const bool unproven =
-      entries_[id].block_class.load(std::memory_order_relaxed) == BlockClass::kUnproven;
+  const bool unproven = ClassOf(id) == BlockClass::kUnproven;
   AddHolder(id, holders_.Current({stream, context, tier, unproven}, row), 1);
   if (fresh) Settle(id);
   return {Outcome::kStored, id};
@@ -112,38 +116,71 @@ PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stre
 
 std::pair<EntryId, HolderId> PrefixIndex::FindHeld(ContextId context, StreamId stream, Tier tier,
                                                    const BlockName& name) const {
+  const HolderId current[] = {holders_.FindCurrent({stream, context, tier, false}),
+                              holders_.FindCurrent({stream, context, tier, true})};
+  return FindHeldBy(current, context, stream, name);
+}
+
+// `current`: the stream's holders of that tier, 0 where there is none.
+std::pair<EntryId, HolderId> PrefixIndex::FindHeldBy(const HolderId (&current)[2],
+                                                     ContextId context, StreamId stream,
+                                                     const BlockName& name) const {
   std::pair<EntryId, HolderId> held = {0, 0};
-  for (Scope scope : {static_cast<Scope>(stream), kSharedScope}) {
-    ForSpellings(context, scope, name, [&](EntryId id) {
-      const HolderSet* set = holders_.Find(entries_[id].state.load(std::memory_order_relaxed));
-      if (set == nullptr) return;
-      if (held.first != 0 && NameOf(held.first).digest < NameOf(id).digest) return;
-      for (bool unproven : {false, true}) {
-        const HolderId holder = holders_.FindCurrent({stream, context, tier, unproven});
-        if (holder != 0 && set->Contains(holder)) held = {id, holder};
-      }
-    });
-    if (held.first != 0) break;
+  const auto look = [&](EntryId id) {
+    const HolderSet* set = holders_.Find(StateOf(id));
+    if (set == nullptr) return;
+    if (held.first != 0 && NameOf(held.first).digest < NameOf(id).digest) return;
+    for (const HolderId holder : current) {
+      if (holder != 0 && set->Contains(holder)) held = {id, holder};
+    }
+  };
+  if (HasOwnNames(context)) ForSpellings(context, static_cast<Scope>(stream), name, look);
+  if (held.first != 0) return held;
+  if (const EntryId slot = FindSlot(context, name.projected)) {
+    look(slot);
+  } else {
+    ForSpellings(context, kSharedScope, name, look);
   }
   return held;
 }
 
 bool PrefixIndex::RemoveCopy(ContextId context, StreamId stream, Tier tier, const BlockName& name) {
   const auto [id, holder] = FindHeld(context, stream, tier, name);
-  if (id == 0) return false;
+  return id != 0 && (LoseCopy(id, holder), true);
+}
+
+std::size_t PrefixIndex::RemoveCopies(ContextId context, StreamId stream, Tier tier,
+                                      std::span<const BlockName> names) {
+  const HolderId current[] = {holders_.FindCurrent({stream, context, tier, false}),
+                              holders_.FindCurrent({stream, context, tier, true})};
+  std::size_t removed = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i % kPrefetchNames == 0) {
+      for (const BlockName& name : names.subspan(i, std::min(kPrefetchNames, names.size() - i))) {
+        slots_by_name_.Prefetch(NameHash(context, kSharedScope, name.projected));
+      }
+    }
+    const auto [id, holder] = FindHeldBy(current, context, stream, names[i]);
+    if (id == 0) continue;
+    LoseCopy(id, holder);
+    ++removed;
+  }
+  return removed;
+}
+
+void PrefixIndex::LoseCopy(EntryId id, HolderId holder) {
   const std::uint32_t copies = Copies(id, holder);
   if (copies > 1) {
     Holder& h = holders_.holder(holder);
     h.sum -= Mix(id, copies);
     h.sum += Mix(id, copies - 1);
-    const std::uint64_t key = (std::uint64_t{id} << 32) | holder;
+    const CopyKey key = CopyKeyOf(id, holder);
     copies > 2 ? static_cast<void>(copies_[key] = copies - 1)
                : static_cast<void>(copies_.erase(key));
-    return true;
+    return;
   }
   DropHolder(id, holder);
   if (!IsLive(id)) PurgeAndRelease(id);
-  return true;
 }
 
 bool PrefixIndex::Evict(ContextId context, StreamId stream, Tier tier, const BlockName& name) {

@@ -1,4 +1,6 @@
-// Mixing functions. HashMix places keys in the hash maps: its values never reach state or disk.
+// Mixing functions. HashMix places keys in the hash maps, under a key that every process draws anew:
+// a publisher that chooses its names cannot choose their places. Its values never reach state or
+// disk.
 // FactMix is the state digest's 128-bit mix: constant key, part of what two processes compare.
 #pragma once
 
@@ -9,9 +11,11 @@ namespace conductor {
 
 using Sum128 = unsigned __int128;
 
+extern const std::uint64_t kProcessKey;
+
 inline std::uint64_t HashMix(std::uint64_t a, std::uint64_t b) {
   const Sum128 product =
-      Sum128{a ^ 0x9e3779b97f4a7c15ull} * (b ^ 0xd1b54a32d192ed03ull) ^ (Sum128{b} << 17);
+      Sum128{a ^ kProcessKey} * (b ^ 0xd1b54a32d192ed03ull) ^ (Sum128{b} << 17);
   std::uint64_t x = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   x ^= x >> 32;
   x *= 0xd6e8feb86659fd93ull;

@@ -8,9 +8,12 @@ namespace conductor {
 PrefixIndex::PrefixIndex()
     : contexts_(retired_),
       holders_(retired_),
+      runs_(retired_),
       by_name_(retired_),
       by_content_(retired_),
-      by_projected_(retired_) {}
+      by_projected_(retired_),
+      slots_by_name_(retired_),
+      runs_by_link_(retired_) {}
 
 PrefixIndex::~PrefixIndex() {
   retired_.FreeAll();
@@ -18,21 +21,40 @@ PrefixIndex::~PrefixIndex() {
 
 std::size_t PrefixIndex::bytes() const {
   return entries_.bytes() + digest_names_.bytes() + digests_.bytes() + by_name_.bytes() +
-         by_content_.bytes() + by_projected_.bytes() + holders_.bytes() + parts_.bytes() +
-         copies_.size() * 32;
+         by_content_.bytes() + by_projected_.bytes() + runs_.bytes() + slots_by_name_.bytes() +
+         runs_by_link_.bytes() + holders_.bytes() + parts_.bytes() + copies_.size() * 48;
 }
 
 // --- names --------------------------------------------------------------------------------------
 
 EntryId PrefixIndex::FindName(ContextId context, Scope scope, NameRef name) const {
+  if (scope == kSharedScope) {
+    if (const EntryId slot = FindSlot(context, name.projected)) return slot;
+  }
   EntryId found = 0;
   ForSpellings(context, scope, name, [&](EntryId id) {
     if (scope == kSharedScope || NameOf(id).digest == name.digest) found = id;
   });
+  // A reader may have looked among the slots before the entry became one, and here after it.
+  if (found == 0 && scope == kSharedScope) found = FindSlot(context, name.projected);
   return found;
 }
 
+void PrefixIndex::ForEachId(const std::function<void(EntryId)>& visit) const {
+  for (EntryId id = 1; id < entries_.end_id(); ++id) {
+    if (entries_[id].in_use) visit(id);
+  }
+  RunView run;
+  for (std::uint32_t position = 0; runs_.NextRun(&position, &run);) {
+    for (std::uint32_t slot = 0; slot < run.size(); ++slot) visit(run.base + slot);
+  }
+}
+
 EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name, EntryId assumed) const {
+  if (scope == kSharedScope) {
+    const EntryId slot = FindSlot(context, name.projected);
+    if (slot != 0) return slot == assumed || IsLive(slot) ? slot : 0;
+  }
   EntryId found = 0;
   ForSpellings(context, scope, name, [&](EntryId id) {
     if (id != assumed && !IsLive(id)) return;
@@ -42,7 +64,7 @@ EntryId PrefixIndex::FindLive(ContextId context, Scope scope, NameRef name, Entr
 }
 
 EntryId PrefixIndex::Resolve(ContextId context, Scope scope, NameRef name, EntryId assumed) const {
-  if (scope != kSharedScope && by_projected_.size() > 0) {
+  if (scope != kSharedScope && HasOwnNames(context)) {
     if (const EntryId own = FindLive(context, scope, name, assumed)) return own;
   }
   return FindLive(context, kSharedScope, name, assumed);
@@ -70,9 +92,9 @@ EntryId PrefixIndex::Root(ContextId context, const std::optional<SaltDigest>& sa
 }
 
 EntryId PrefixIndex::AsParent(StreamId stream, EntryId stored, const BlockName& name) const {
-  const Entry& e = entries_[stored];
-  if (e.scope != kSharedScope || by_projected_.size() == 0) return stored;
-  const EntryId own = FindLive(e.context, static_cast<Scope>(stream), name);
+  const ContextId context = ContextOf(stored);
+  if (ScopeOf(stored) != kSharedScope || !HasOwnNames(context)) return stored;
+  const EntryId own = FindLive(context, static_cast<Scope>(stream), name);
   return own != 0 ? own : stored;
 }
 
@@ -84,6 +106,8 @@ EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, NameRef name) {
   e.scope = scope;
   e.in_use = true;
   e.digest_name = 0;
+  e.twin = false;
+  if (scope == kSharedScope) ++contexts_.context(context).shared_entries;
   if (scope != kSharedScope && !name.digest.empty()) {
     e.digest_name = digest_names_.Allocate();
     digest_names_[e.digest_name] = name.digest;
@@ -99,6 +123,7 @@ EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, NameRef name) {
     e.prev_projected = 0;
     if (head != 0) entries_[head].prev_projected = id;
     by_projected_.Set(projected_hash, id);
+    ++contexts_.context(context).own_names;
   }
   entry_count_.fetch_add(1, std::memory_order_relaxed);
   return id;
@@ -112,6 +137,7 @@ EntryId PrefixIndex::FindOrAdd(ContextId context, Scope scope, NameRef name) {
 void PrefixIndex::FreeEntry(EntryId id) {
   Entry& e = entries_[id];
   e.in_use = false;
+  if (e.scope == kSharedScope) --contexts_.context(e.context).shared_entries;
   const std::uint64_t hash = NameHash(e.context, e.scope, e.projected);
   const EntryId next = e.next_name.load(std::memory_order_relaxed);
   EntryId at = by_name_.Find(hash);
@@ -124,6 +150,7 @@ void PrefixIndex::FreeEntry(EntryId id) {
     entries_[at].next_name.store(next, std::memory_order_release);
   }
   if (e.scope != kSharedScope && e.scope != kRootScope) {
+    --contexts_.context(e.context).own_names;
     const EntryId following = e.next_projected.load(std::memory_order_relaxed);
     if (following != 0) entries_[following].prev_projected = e.prev_projected;
     if (e.prev_projected != 0) {
@@ -151,6 +178,17 @@ void PrefixIndex::FreeEntry(EntryId id) {
 }
 
 void PrefixIndex::ReleaseIfUnused(EntryId id) {
+  if (IsInRun(id)) {
+    // A run that goes may have been the last thing that kept the holes above it.
+    EntryId at = id;
+    while (IsInRun(at)) {
+      const EntryId above = Trim(runs_.ViewOf(at));
+      if (above == 0) return NoteMerge(at);
+      at = above;
+    }
+    ReleaseIfUnused(at);
+    return;
+  }
   const Entry& e = entries_[id];
   if (!e.in_use || e.state.load(std::memory_order_relaxed) != 0 || e.first_child != 0) return;
   CHECK(e.parent.load(std::memory_order_relaxed) == 0);  // nobody's entry has no link
@@ -161,17 +199,38 @@ void PrefixIndex::ReleaseIfUnused(EntryId id) {
 
 std::uint64_t PrefixIndex::ContentHashOf(EntryId id) const {
   const Entry& e = entries_[id];
-  const Entry& p = entries_[e.parent.load(std::memory_order_relaxed)];
-  return ContentHash(e.context, p.projected, e.fingerprint.load(std::memory_order_relaxed));
+  return ContentHash(e.context, ProjectedOf(e.parent.load(std::memory_order_relaxed)),
+                     e.fingerprint.load(std::memory_order_relaxed));
 }
 
 void PrefixIndex::InsertContent(EntryId id) {
   const std::uint64_t hash = ContentHashOf(id);
   entries_[id].next_content.store(by_content_.Find(hash), std::memory_order_release);
   by_content_.Set(hash, id);
+  Entry& e = entries_[id];
+  Context& context = contexts_.context(e.context);
+  auto& count = e.scope == kSharedScope ? context.shared_content : context.own_content;
+  count.fetch_add(1, std::memory_order_release);
+  if (HasTwinRun(e.parent.load(std::memory_order_relaxed), e.context,
+                 e.fingerprint.load(std::memory_order_relaxed))) {
+    CountTwin(id, true);
+  }
+}
+
+void PrefixIndex::CountTwin(EntryId id, bool twin) {
+  Entry& e = entries_[id];
+  if (e.twin == twin) return;
+  e.twin = twin;
+  contexts_.context(e.context).twins.fetch_add(twin ? 1 : ~std::uint64_t{0},
+                                               std::memory_order_release);
 }
 
 void PrefixIndex::RemoveContent(EntryId id) {
+  Context& context = contexts_.context(entries_[id].context);
+  CountTwin(id, false);
+  auto& count =
+      entries_[id].scope == kSharedScope ? context.shared_content : context.own_content;
+  count.fetch_sub(1, std::memory_order_release);
   const std::uint64_t hash = ContentHashOf(id);
   const EntryId next = entries_[id].next_content.load(std::memory_order_relaxed);
   EntryId at = by_content_.Find(hash);
@@ -186,26 +245,37 @@ void PrefixIndex::RemoveContent(EntryId id) {
 }
 
 void PrefixIndex::AddChild(EntryId parent, EntryId child) {
-  Entry& p = entries_[parent];
-  Entry& c = entries_[child];
-  c.prev_sibling = 0;
-  c.next_sibling = p.first_child;
-  if (p.first_child != 0) entries_[p.first_child].prev_sibling = child;
-  p.first_child = child;
+  EntryId& first = FirstChild(parent);
+  PrevSibling(child) = 0;
+  NextSibling(child) = first;
+  if (first != 0) PrevSibling(first) = child;
+  first = child;
+  if (!IsInRun(parent) || !IsInRun(child)) return;
+  const RunView run = runs_.ViewOf(parent);
+  if (run.next != nullptr && run.next->load(std::memory_order_relaxed) == 0 &&
+      run.SlotOf(parent) + 1 == run.capacity) {
+    run.next->store(child, std::memory_order_release);
+  }
 }
 
 void PrefixIndex::RemoveChild(EntryId parent, EntryId child) {
-  Entry& c = entries_[child];
-  if (c.next_sibling != 0) entries_[c.next_sibling].prev_sibling = c.prev_sibling;
-  if (c.prev_sibling != 0) {
-    entries_[c.prev_sibling].next_sibling = c.next_sibling;
-  } else {
-    entries_[parent].first_child = c.next_sibling;
+  const EntryId next = NextSibling(child), prev = PrevSibling(child);
+  if (next != 0) PrevSibling(next) = prev;
+  (prev != 0 ? NextSibling(prev) : FirstChild(parent)) = next;
+  PrevSibling(child) = NextSibling(child) = 0;
+  if (!IsInRun(parent)) return;
+  const RunView run = runs_.ViewOf(parent);
+  if (run.next != nullptr && run.next->load(std::memory_order_relaxed) == child) {
+    run.next->store(0, std::memory_order_release);
   }
-  c.prev_sibling = c.next_sibling = 0;
 }
 
 PrefixIndex::LinkFacts PrefixIndex::FactsOf(EntryId id) const {
+  if (IsInRun(id)) {
+    const RunView run = runs_.ViewOf(id);
+    return {run.fingerprints[run.SlotOf(id)], LengthOf(id), CheckOf(run.run->facts),
+            (run.run->facts & 1) != 0};
+  }
   const Entry& e = entries_[id];
   return {e.fingerprint.load(std::memory_order_relaxed), e.length.load(std::memory_order_relaxed),
           e.check, e.extra_keys_on_wire};
@@ -221,6 +291,7 @@ void PrefixIndex::SetLink(EntryId id, EntryId parent, const LinkFacts& facts,
   e.check = facts.check;
   e.extra_keys_on_wire = facts.extra_keys_on_wire;
   e.parent.store(parent, std::memory_order_release);
+  if (e.scope == kSharedScope) ++contexts_.context(e.context).linked_entries;
   AddChild(parent, id);
   AdjustSums(id, true);
   SetClass(id, block_class);
@@ -233,6 +304,7 @@ void PrefixIndex::ClearLink(EntryId id) {
   const EntryId parent = e.parent.load(std::memory_order_relaxed);
   if (parent == 0) return;
   e.parent.store(0, std::memory_order_release);
+  if (e.scope == kSharedScope) --contexts_.context(e.context).linked_entries;
   e.length.store(0, std::memory_order_release);
   RemoveChild(parent, id);
   ReleaseIfUnused(parent);
@@ -246,16 +318,17 @@ void PrefixIndex::SetClass(EntryId id, BlockClass block_class) {
   const StateId state = e.state.load(std::memory_order_relaxed);
   if (state != 0 && IsFragment(old) != IsFragment(block_class)) {
     HolderSet& set = *holders_.Mutable(state);
-    CountEntry(set, IsFragment(old), -1);
-    CountEntry(set, IsFragment(block_class), +1);
+    CountEntries(set, IsFragment(old), -1);
+    CountEntries(set, IsFragment(block_class), +1);
   }
   e.block_class.store(block_class, std::memory_order_release);
   if (IsContent(block_class) && !IsContent(old)) InsertContent(id);
 }
 
 void PrefixIndex::Purge(EntryId id) {
-  Entry& e = entries_[id];
   ForgetHolders(id);
+  if (IsInRun(id)) return;  // a hole
+  Entry& e = entries_[id];
   if (const std::uint32_t digest = e.full_digest.exchange(0, std::memory_order_acq_rel)) {
     RetireDigest(digest);
   }
@@ -270,6 +343,17 @@ void PrefixIndex::PurgeAndRelease(EntryId id) {
 // --- full digests --------------------------------------------------------------------------------
 
 void PrefixIndex::SetFullDigest(EntryId id, const Digest& digest) {
+  if (IsInRun(id)) {
+    // One for each run, the last that came.
+    const RunView run = runs_.ViewOf(id);
+    const std::uint32_t fresh = digests_.Allocate();
+    CHECK(fresh < (1u << 26));
+    digests_[fresh] = digest;
+    const std::uint32_t before = run.run->full_digest.exchange(
+        (fresh << 6) | run.SlotOf(id), std::memory_order_acq_rel);
+    if (before != 0) RetireDigest(before >> 6);
+    return;
+  }
   Entry& e = entries_[id];
   const std::uint32_t old = e.full_digest.load(std::memory_order_relaxed);
   if (old != 0 && digests_[old] == digest) return;
@@ -287,14 +371,19 @@ void PrefixIndex::RetireDigest(std::uint32_t digest) {
       this, digest);
 }
 
+std::uint32_t PrefixIndex::DigestIdOf(EntryId id) const {
+  if (!IsInRun(id)) return entries_[id].full_digest.load(std::memory_order_acquire);
+  const RunView run = runs_.ViewOf(id);
+  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_acquire);
+  return digest != 0 && (digest & 63) == run.SlotOf(id) ? digest >> 6 : 0;
+}
+
 std::optional<Digest> PrefixIndex::FindDigest(ContextId context, Scope scope,
                                               const BlockName& name) const {
   for (Scope s : {scope, kSharedScope}) {
     const EntryId id = FindLive(context, s, name);
     if (id == 0) continue;
-    if (const std::uint32_t d = entries_[id].full_digest.load(std::memory_order_acquire)) {
-      return digests_[d];
-    }
+    if (const std::uint32_t digest = DigestIdOf(id)) return digests_[digest];
   }
   return std::nullopt;
 }

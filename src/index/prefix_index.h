@@ -19,11 +19,21 @@
 //    projection of a live shared name: it *is* that block (joined).
 //  * No live name-only block that could be linked hangs below the name of a live shared one.
 //  * Links never form a cycle.
+//
+// Where blocks are kept changes none of that. Shared blocks of full length are put in runs
+// (run_table.h, index_runs.cc); all else are entries (entry.h). Rules of runs:
+//  * A shared name has at most one place: one slot of a run, or one entry.
+//  * A slot that nobody has is a hole: dead like a dead entry. Its name stays as long as something
+//    hangs below it, and the same block may come back to it. A name that comes back as another
+//    block takes the run apart into entries first (Loosen).
+//  * Trailing holes are given up at once, and a run without slots with them.
+//  * Growing and merging move blocks: ids change, names and answers do not.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,12 +41,14 @@
 #include <vector>
 
 #include "src/index/chunked_array.h"
+#include "src/fact.h"
 #include "src/index/context_table.h"
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
 #include "src/index/holder_table.h"
 #include "src/index/part_table.h"
 #include "src/index/pool_table.h"
+#include "src/index/run_table.h"
 #include "src/index/segment_map.h"
 #include "src/limits.h"
 #include "src/types.h"
@@ -96,10 +108,17 @@ class PrefixIndex {
   EntryId AsParent(StreamId stream, EntryId stored, const BlockName& name) const;
 
   StoreResult StoreBlock(const Arrival& arrival);
+  // As many of the next blocks of an event as are plainly verified ones, in bulk: returns how many
+  // were stored, and moves `parent` and `above` of the arrival behind them. The rest goes block by
+  // block. `name`, `fingerprint` and `check` of the arrival are not read.
+  std::size_t StoreVerified(Arrival& arrival, std::span<const StoredBlock> blocks);
   StoreResult StoreName(ContextId context, StreamId stream, std::uint32_t row, Tier tier,
                         const BlockName& name);
   // One copy less for the stream's holder of that tier. False: it has no such block.
   bool RemoveCopy(ContextId context, StreamId stream, Tier tier, const BlockName& name);
+  // The same for all names of an event; returns how many the stream had.
+  std::size_t RemoveCopies(ContextId context, StreamId stream, Tier tier,
+                           std::span<const BlockName> names);
   // All copies.
   bool Evict(ContextId context, StreamId stream, Tier tier, const BlockName& name);
   // One object of a pool: a part of a block, which belongs to a name and to no place.
@@ -127,8 +146,8 @@ class PrefixIndex {
 
   void SetFullDigest(EntryId entry, const Digest& digest);
 
-  // Physical cleanup of retired holders; at most about `budget` entries. False: nothing left.
-  // Changes neither answers nor digests.
+  // Physical cleanup of retired holders, and merging of runs; at most about `budget` blocks. False:
+  // nothing left. Changes neither answers nor digests.
   bool CleanupSlice(std::size_t budget);
   void Reclaim() { retired_.Reclaim(); }
 
@@ -145,13 +164,38 @@ class PrefixIndex {
 
   std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
   std::uint64_t fragments() const { return fragments_.load(std::memory_order_relaxed); }
-  std::size_t entries_in_memory() const { return entry_count_.load(std::memory_order_relaxed); }
+  // Entries and slots of runs, whoever has them.
+  std::size_t entries_in_memory() const {
+    return entry_count_.load(std::memory_order_relaxed) +
+           slot_count_.load(std::memory_order_relaxed);
+  }
   std::size_t bytes() const;
 
   // --- readers, under an EpochGuard --------------------------------------------------------------
-  const Entry& entry(EntryId id) const { return entries_[id]; }
-  // Ids handed out so far are below this; those in use are in_use (owner thread only).
-  EntryId end_entry_id() const { return entries_.end_id(); }
+  // For tests: what breaks an invariant, in words; empty when nothing does. Owner thread only.
+  std::string Inconsistency() const;
+  // Every id in use, roots and holes included. Owner thread only.
+  void ForEachId(const std::function<void(EntryId)>& visit) const;
+  ContextId ContextOf(EntryId id) const {
+    return IsInRun(id) ? runs_.ViewOf(id).run->context : entries_[id].context;
+  }
+  Scope ScopeOf(EntryId id) const { return IsInRun(id) ? kSharedScope : entries_[id].scope; }
+  std::uint64_t ProjectedOf(EntryId id) const {
+    return IsInRun(id) ? runs_.NameOf(id) : entries_[id].projected;
+  }
+  StateId StateOf(EntryId id) const {
+    return IsInRun(id) ? runs_.StateOf(id) : entries_[id].state.load(std::memory_order_acquire);
+  }
+  BlockClass ClassOf(EntryId id) const {
+    if (!IsInRun(id)) return entries_[id].block_class.load(std::memory_order_acquire);
+    return IsLive(id) ? BlockClass::kShared : BlockClass::kNone;
+  }
+  // In tokens; 0: known by name only.
+  std::uint32_t LengthOf(EntryId id) const {
+    if (!IsInRun(id)) return entries_[id].length.load(std::memory_order_acquire);
+    return contexts_.context(runs_.ViewOf(id).run->context).key.block_size;
+  }
+  const RunTable& runs() const { return runs_; }
   const HolderTable& holders() const { return holders_; }
   EntryId FindRoot(ContextId context, const std::optional<SaltDigest>& salt) const;
   // The entry of exactly this name and spelling, live or not.
@@ -161,24 +205,27 @@ class PrefixIndex {
   template <typename Visit>
   void ForContent(EntryId above, std::uint64_t fingerprint, std::uint32_t length,
                   Visit&& visit) const {
-    const Entry& a = entries_[above];
-    ForContentBelow({above, a.context, a.scope, NameOf(above)}, fingerprint, length, visit);
+    ForContentBelow({above, ContextOf(above), ScopeOf(above), NameOf(above)}, fingerprint, length,
+                    visit);
   }
   // The same below a shared name, whether it has an entry or not.
   template <typename Visit>
   void ForContentBelowName(ContextId context, std::uint64_t shared_name, std::uint64_t fingerprint,
                            std::uint32_t length, Visit&& visit) const {
-    ForContentBelow({0, context, kSharedScope, {shared_name, {}}}, fingerprint, length, visit);
+    const EntryId above = FindName(context, kSharedScope, {shared_name, {}});
+    ForContentBelow({above, context, kSharedScope, {shared_name, {}}}, fingerprint, length, visit);
+  }
+  // The run that begins below the last slot of `run` with this fingerprint, or 0.
+  EntryId FindNextRun(const RunTable::View& run, std::uint64_t fingerprint) const;
+  // Where the block of slot `id`, whose run has moved, is now; 0: nowhere.
+  EntryId FindMoved(EntryId id) const {
+    return FindSlot(ContextOf(id), runs_.NameOf(id));
   }
   // Publishers' own names with this projection.
   template <typename Visit>
   void ForProjected(ContextId context, std::uint64_t projected, Visit&& visit) const;
-  bool IsLive(EntryId id) const {
-    return holders_.IsLive(entries_[id].state.load(std::memory_order_acquire));
-  }
-  bool IsHeld(EntryId id) const {
-    return holders_.IsHeld(entries_[id].state.load(std::memory_order_acquire));
-  }
+  bool IsLive(EntryId id) const { return holders_.IsLive(StateOf(id)); }
+  bool IsHeld(EntryId id) const { return holders_.IsHeld(StateOf(id)); }
   std::optional<Digest> FindDigest(ContextId context, Scope scope, const BlockName& name) const;
 
  private:
@@ -205,9 +252,20 @@ class PrefixIndex {
   void ForContentBelow(const Above& above, std::uint64_t fingerprint, std::uint32_t length,
                        Visit&& visit) const;
   bool IsBelow(EntryId parent, const Above& above) const;
+  bool HasLink(EntryId id) const {
+    return IsInRun(id) || entries_[id].parent.load(std::memory_order_relaxed) != 0;
+  }
+  // What a live block hangs below.
+  EntryId ParentOf(EntryId id) const {
+    if (!IsInRun(id)) return entries_[id].parent.load(std::memory_order_acquire);
+    const RunTable::View run = runs_.ViewOf(id);
+    return id != run.base ? id - 1 : run.run->parent.load(std::memory_order_acquire);
+  }
+  bool HasOwnNames(ContextId context) const { return contexts_.context(context).own_names > 0; }
 
   // Entries and their chains (prefix_index.cc).
   NameRef NameOf(EntryId id) const {
+    if (IsInRun(id)) return {runs_.NameOf(id), {}};
     const Entry& e = entries_[id];
     return {e.projected, e.digest_name == 0 ? std::string_view() : digest_names_[e.digest_name]};
   }
@@ -228,6 +286,22 @@ class PrefixIndex {
   void FreeEntry(EntryId id);
   void ReleaseIfUnused(EntryId id);
   std::uint64_t ContentHashOf(EntryId id) const;
+  EntryId& FirstChild(EntryId parent) {
+    if (!IsInRun(parent)) return entries_[parent].first_child;
+    const RunTable::View run = runs_.ViewOf(parent);
+    return run.children[run.SlotOf(parent)];
+  }
+  // Of a child: an entry, or a run by its first slot.
+  EntryId& NextSibling(EntryId child) {
+    return IsInRun(child) ? runs_.ViewOf(child).run->next_sibling : entries_[child].next_sibling;
+  }
+  EntryId& PrevSibling(EntryId child) {
+    return IsInRun(child) ? runs_.ViewOf(child).run->prev_sibling : entries_[child].prev_sibling;
+  }
+  void SetParent(EntryId child, EntryId parent) {
+    auto& field = IsInRun(child) ? runs_.ViewOf(child).run->parent : entries_[child].parent;
+    field.store(parent, std::memory_order_release);
+  }
   void InsertContent(EntryId id);
   void RemoveContent(EntryId id);
   void AddChild(EntryId parent, EntryId child);
@@ -245,9 +319,70 @@ class PrefixIndex {
   void Purge(EntryId id);            // no engine has it: what is left of the block goes
   void PurgeAndRelease(EntryId id);  // and the entry, unless it is a parent or a pool's name
   void RetireDigest(std::uint32_t digest);
+  std::uint32_t DigestIdOf(EntryId id) const;
+  void CountTwin(EntryId id, bool twin);
+
+  // Runs (index_runs.cc).
+  using RunView = RunTable::View;
+  EntryId FindSlot(ContextId context, std::uint64_t name) const {
+    return slots_by_name_.FindIf(NameHash(context, kSharedScope, name),
+                                 [&](EntryId id) { return runs_.Is(id, context, name); });
+  }
+  EntryId FindRunBelow(const Above& above, std::uint64_t fingerprint) const;
+  bool HasTwinRun(EntryId above, ContextId context, std::uint64_t fingerprint) const;
+  void MarkTwinEntry(EntryId above, ContextId context, std::uint64_t fingerprint);
+  static std::uint8_t RunFacts(HashCheck check, bool extra_keys_on_wire) {
+    return static_cast<std::uint8_t>((static_cast<unsigned>(check) << 1) |
+                                     (extra_keys_on_wire ? 1u : 0u));
+  }
+  static HashCheck CheckOf(std::uint8_t facts) { return static_cast<HashCheck>(facts >> 1); }
+  std::size_t AppendToRun(ContextId context, EntryId above, std::span<const StoredBlock> blocks,
+                          std::uint8_t facts, StateId state, EntryId* last);
+  EntryId PlaceShared(EntryId id, const Arrival& arrival, EntryId resolved);
+  EntryId Adopt(EntryId entry, EntryId above, const Arrival& arrival);
+  bool IsPlaceOf(EntryId slot, EntryId above, std::uint64_t fingerprint) const;
+  EntryId Loosen(EntryId slot);
+  RunView MoveRun(const RunView& run, std::uint32_t slots);
+  void MoveSlots(const RunView& from, std::uint32_t first, std::uint32_t count, const RunView& to);
+  bool MayMove(const RunView& run) const;
+  EntryId Trim(const RunView& run);
+  void NoteMerge(EntryId parent);
+  bool Merge(EntryId base);
+  void SetStates(const RunView& run, std::uint32_t slot, std::uint32_t count, StateId target);
+  std::size_t StoreAgain(const Arrival& arrival, std::span<const StoredBlock> blocks, EntryId id,
+                         EntryId above);
+  void AddBlocks(HolderId holder, const RunView& run, std::uint32_t slot, std::uint32_t count);
+  // Whether a shared name has a place, held or not. Writer only.
+  bool HasSharedName(ContextId context, std::uint64_t name) const {
+    if (FindSlot(context, name) != 0) return true;
+    if (contexts_.context(context).shared_entries == 0) return false;
+    bool any = false;
+    ForSpellings(context, kSharedScope, {name, {}}, [&](EntryId) { any = true; });
+    return any;
+  }
+  std::int64_t CleanRun(const RunView& run);
+  std::int64_t SweepStep();
 
   // Holders of an entry (index_holders.cc).
+  struct MixFacts;
+  MixFacts FactsForMix(EntryId id) const;
   Sum128 Mix(EntryId id, std::uint32_t copies) const;
+  Sum128 MixRange(const RunTable::View& run, std::uint32_t slot, std::uint32_t count) const;
+  struct CopyKey {
+    std::uint64_t name;  // a shared name, which is one in its holder's context; else 0
+    EntryId entry;       // of other names
+    HolderId holder;
+    bool operator==(const CopyKey&) const = default;
+  };
+  struct CopyKeyHash {
+    std::size_t operator()(const CopyKey& key) const {
+      return HashMix(key.name ^ key.entry, key.holder);
+    }
+  };
+  CopyKey CopyKeyOf(EntryId id, HolderId holder) const {
+    return ScopeOf(id) == kSharedScope ? CopyKey{ProjectedOf(id), 0, holder}
+                                       : CopyKey{0, id, holder};
+  }
   std::uint32_t Copies(EntryId id, HolderId holder) const;
   void AddHolder(EntryId id, HolderId holder, std::uint32_t copies);
   void DropHolder(EntryId id, HolderId holder);    // a live one: sums and counts
@@ -263,14 +398,20 @@ class PrefixIndex {
   void Recount(ContextId context, const SetCounts& before, const SetCounts& after);
   std::vector<HolderId> LiveHolders(EntryId id) const;
   bool HasAnything(HolderId id) const;
-  void CountEntry(HolderSet& set, bool fragment, std::int64_t sign);
+  void CountEntries(HolderSet& set, bool fragment, std::int64_t count);
+  void LoseMembership(HolderId holder);
   // Storing (index_store.cc).
   BlockClass Derive(const Arrival& arrival, EntryId resolved) const;
   bool SaysTheSame(EntryId id, const Arrival& arrival, BlockClass block_class) const;
-  EntryId ParentOf(const Arrival& arrival, Scope scope);
+  EntryId ParentFor(const Arrival& arrival, Scope scope);
   // The entry by which the stream's holder of `tier` has the block, and that holder.
   std::pair<EntryId, HolderId> FindHeld(ContextId context, StreamId stream, Tier tier,
                                         const BlockName& name) const;
+  std::pair<EntryId, HolderId> FindHeldBy(const HolderId (&current)[2], ContextId context,
+                                          StreamId stream, const BlockName& name) const;
+  void LoseCopy(EntryId id, HolderId holder);
+  // Names whose places are asked for ahead of the look-ups.
+  static constexpr std::size_t kPrefetchNames = 16;
   HolderId HolderFor(const Arrival& arrival, EntryId id);
 
   // Pools (index_pools.cc).
@@ -301,15 +442,22 @@ class PrefixIndex {
   ChunkedArray<Entry, 14, 1 << 16> entries_;
   ChunkedArray<std::string, 10, 1 << 16> digest_names_;
   ChunkedArray<Digest, 10, 1 << 16> digests_;
+  RunTable runs_;
   SegmentMap by_name_;
   SegmentMap by_content_;
   SegmentMap by_projected_;
-  // (entry << 32 | holder) -> copies, only where there is more than one. Never iterated.
-  std::unordered_map<std::uint64_t, std::uint32_t> copies_;
-  std::deque<StateId> cleanup_;
+  SegmentMap slots_by_name_;  // flat: slots of runs, by shared name
+  SegmentMap runs_by_link_;   // flat: first slots of runs, by content
+  // Only where there is more than one copy. Never iterated.
+  std::unordered_map<CopyKey, std::uint32_t, CopyKeyHash> copies_;
+  // Retired holders that some block still names. While there are any, the sweep goes round.
+  std::uint64_t unclean_ = 0;
+  std::uint32_t sweep_run_ = 0;  // a position of runs_
+  EntryId sweep_entry_ = 0;      // not 0: the sweep is among the entries
+  std::deque<EntryId> merges_;   // blocks at the end of their runs; at most kMergesMax
   std::atomic<std::uint64_t> blocks_{0};
   std::atomic<std::uint64_t> fragments_{0};
-  std::atomic<std::size_t> entry_count_{0};
+  std::atomic<std::size_t> entry_count_{0}, slot_count_{0};
   std::vector<StreamId> rejected_;
   std::vector<ContextId> emptied_;
 };
@@ -320,6 +468,14 @@ class PrefixIndex {
 template <typename Visit>
 void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
                                   std::uint32_t length, Visit&& visit) const {
+  const Context& context = contexts_.context(above.context);
+  if (length == context.key.block_size) {
+    if (const EntryId below = FindRunBelow(above, fingerprint)) visit(below, StateOf(below));
+  }
+  if (context.shared_content.load(std::memory_order_acquire) == 0 &&
+      context.own_content.load(std::memory_order_acquire) == 0) {
+    return;
+  }
   const std::uint64_t hash = ContentHash(above.context, above.name.projected, fingerprint);
   EntryId id = by_content_.Find(hash);
   while (id != 0) {
@@ -328,7 +484,7 @@ void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
     const std::uint64_t found = e.fingerprint.load(std::memory_order_acquire);
     const bool here =
         parent != 0 &&
-        SegmentMap::SameSlot(ContentHash(e.context, entries_[parent].projected, found), hash);
+        SegmentMap::SameSlot(ContentHash(e.context, ProjectedOf(parent), found), hash);
     const bool matches =
         here && found == fingerprint && e.length.load(std::memory_order_acquire) == length &&
         IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above);
@@ -348,11 +504,13 @@ void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
 // publisher may mean by its name; a publisher's own block is meant by that publisher alone.
 inline bool PrefixIndex::IsBelow(EntryId parent, const Above& above) const {
   if (parent == above.entry) return true;
-  const Entry& p = entries_[parent];
-  if (p.projected != above.name.projected || p.context != above.context) return false;
-  if (p.scope == kRootScope || above.scope == kRootScope) return false;
+  if (ProjectedOf(parent) != above.name.projected || ContextOf(parent) != above.context) {
+    return false;
+  }
+  const Scope scope = ScopeOf(parent);
+  if (scope == kRootScope || above.scope == kRootScope) return false;
   return above.scope == kSharedScope ||
-         (p.scope == above.scope && SameSpelling(NameOf(parent).digest, above.name.digest));
+         (scope == above.scope && SameSpelling(NameOf(parent).digest, above.name.digest));
 }
 
 template <typename Visit>

@@ -7,194 +7,239 @@
 namespace conductor {
 namespace {
 
+// A segment is born with the first capacity, grows to the second, and is split from there: on the
+// average it is fuller than one that is split at once.
 constexpr std::uint32_t kSegmentCapacity = 512;
+constexpr std::uint32_t kGrownCapacity = 768;
 constexpr std::uint32_t kDepthMax = 22;  // 4M segments; beyond it segments grow instead
-constexpr std::uint32_t kTombstone = 0xffffffffu;
 
-std::uint64_t Slot(std::uint32_t tag, std::uint32_t id) {
-  return (std::uint64_t{tag} << 32) | id;
-}
-std::uint32_t SlotTag(std::uint64_t slot) {
-  return static_cast<std::uint32_t>(slot >> 32);
-}
-std::uint32_t SlotId(std::uint64_t slot) {
-  return static_cast<std::uint32_t>(slot);
+// Two halves with less than this are one again.
+constexpr std::uint32_t kMergeBelow = 64;
+
+// Every probe meets an empty slot soon.
+std::uint32_t UsedMax(std::uint32_t capacity) {
+  return capacity - capacity * 3 / 16;
 }
 
 }  // namespace
 
-// Slots: 0 = empty; id 0xffffffff = tombstone. Invariant: used counts tombstones, live does not.
-struct SegmentMap::Segment {
-  std::uint32_t depth = 0;
-  std::uint32_t capacity = 0;
-  std::uint32_t used = 0;
-  std::uint32_t live = 0;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> slots;
-
-  std::uint32_t Next(std::uint32_t i) const { return (i + 1) & (capacity - 1); }
-  std::uint32_t Home(std::uint32_t tag) const { return tag & (capacity - 1); }
-
-  // Writer, on an unpublished segment that has room.
-  void InsertNew(std::uint64_t slot) {
-    std::uint32_t i = Home(SlotTag(slot));
-    while (slots[i].load(std::memory_order_relaxed) != 0) i = Next(i);
-    slots[i].store(slot, std::memory_order_relaxed);
-    ++used;
-    ++live;
-  }
-};
-
-struct SegmentMap::Directory {
-  std::uint32_t depth = 0;
-  std::unique_ptr<std::atomic<Segment*>[]> segments;
-
-  explicit Directory(std::uint32_t d)
-      : depth(d), segments(new std::atomic<Segment*>[std::size_t{1} << d]()) {}
-  std::size_t size() const { return std::size_t{1} << depth; }
-  std::size_t Index(std::uint32_t tag) const {
-    return depth == 0 ? 0 : std::size_t{tag >> (32 - depth)};
-  }
-};
-
-SegmentMap::SegmentMap(RetireList& retired) : retired_(retired), directory_(new Directory(0)) {
-  directory_.load()->segments[0].store(NewSegment(0, kSegmentCapacity));
+SegmentMap::SegmentMap(RetireList& retired) : retired_(retired), directory_(nullptr) {
+  void* memory = ::operator new(sizeof(Directory) + sizeof(std::atomic<Segment*>));
+  auto* directory = new (memory) Directory;
+  new (directory->segments()) std::atomic<Segment*>(NewSegment(0, kSegmentCapacity));
+  directory_.store(directory);
 }
 
 SegmentMap::~SegmentMap() {
   Directory* directory = directory_.load();
   Segment* last = nullptr;  // a segment's directory entries are neighbours
   for (std::size_t i = 0; i < directory->size(); ++i) {
-    Segment* segment = directory->segments[i].load();
-    if (segment != last) delete segment;
+    Segment* segment = directory->segments()[i].load();
+    if (segment != last) ::operator delete(segment);
     last = segment;
   }
-  delete directory;
+  ::operator delete(directory);
 }
 
 SegmentMap::Segment* SegmentMap::NewSegment(std::uint32_t depth, std::uint32_t capacity) {
-  auto* segment = new Segment;
+  const std::size_t size = sizeof(Segment) + capacity * sizeof(std::atomic<std::uint64_t>);
+  auto* segment = new (::operator new(size)) Segment;
   segment->depth = depth;
   segment->capacity = capacity;
-  segment->slots.reset(new std::atomic<std::uint64_t>[capacity]());
-  bytes_ += capacity * sizeof(std::uint64_t) + sizeof(Segment);
+  for (std::uint32_t i = 0; i < capacity; ++i) {
+    new (&segment->slots()[i]) std::atomic<std::uint64_t>(0);
+  }
+  bytes_ += size;
   return segment;
 }
 
 void SegmentMap::RetireSegment(Segment* segment) {
-  bytes_ -= segment->capacity * sizeof(std::uint64_t) + sizeof(Segment);
-  retired_.RetireObject(segment);
-}
-
-SegmentMap::Segment* SegmentMap::Locate(std::uint32_t tag) const {
-  const Directory* directory = directory_.load(std::memory_order_acquire);
-  return directory->segments[directory->Index(tag)].load(std::memory_order_acquire);
-}
-
-std::uint32_t SegmentMap::Find(std::uint64_t hash) const {
-  const std::uint32_t tag = Tag(hash);
-  const Segment* segment = Locate(tag);
-  for (std::uint32_t i = segment->Home(tag);; i = segment->Next(i)) {
-    // Acquire pairs with the release in Set: the element behind the id is complete.
-    const std::uint64_t slot = segment->slots[i].load(std::memory_order_acquire);
-    if (slot == 0) return 0;
-    if (SlotTag(slot) == tag && SlotId(slot) != kTombstone) return SlotId(slot);
-  }
+  bytes_ -= sizeof(Segment) + segment->capacity * sizeof(std::atomic<std::uint64_t>);
+  retired_.Retire(
+      [](void*, std::uintptr_t object) { ::operator delete(reinterpret_cast<void*>(object)); },
+      nullptr, reinterpret_cast<std::uintptr_t>(segment));
 }
 
 void SegmentMap::Set(std::uint64_t hash, std::uint32_t id) {
   const std::uint32_t tag = Tag(hash);
-  Segment* segment = Locate(tag);
-  std::uint32_t i = segment->Home(tag);
-  std::int64_t reusable = -1;
-  for (;; i = segment->Next(i)) {
-    const std::uint64_t slot = segment->slots[i].load(std::memory_order_relaxed);
+  const auto [slots, capacity] = Locate(tag);
+  for (std::uint32_t i = Home(tag, capacity);; i = Next(i, capacity)) {
+    const std::uint64_t slot = slots[i].load(std::memory_order_relaxed);
     if (slot == 0) break;
-    if (SlotId(slot) == kTombstone) {
-      if (reusable < 0) reusable = i;
-    } else if (SlotTag(slot) == tag) {
-      segment->slots[i].store(Slot(tag, id), std::memory_order_release);
+    if (TagOf(slot) == tag && IdOf(slot) != kTombstone) {
+      slots[i].store(Slot(tag, id), std::memory_order_release);
       return;
     }
   }
-  ++size_;
-  if (reusable >= 0) {
-    segment->slots[static_cast<std::uint32_t>(reusable)].store(Slot(tag, id),
-                                                               std::memory_order_release);
-    ++segment->live;
-    return;
+  AddSlot(tag, id);
+}
+
+void SegmentMap::Insert(std::uint64_t hash, std::uint32_t id) {
+  AddSlot(Tag(hash), id);
+}
+
+// In the first slot that is empty or a tombstone.
+void SegmentMap::AddSlot(std::uint32_t tag, std::uint32_t id) {
+  Segment* segment = SegmentOf(tag);
+  std::atomic<std::uint64_t>* slots = segment->slots();
+  std::uint32_t i = Home(tag, segment->capacity);
+  std::uint64_t slot = slots[i].load(std::memory_order_relaxed);
+  while (slot != 0 && IdOf(slot) != kTombstone) {
+    i = Next(i, segment->capacity);
+    slot = slots[i].load(std::memory_order_relaxed);
   }
-  segment->slots[i].store(Slot(tag, id), std::memory_order_release);
-  ++segment->used;
+  slots[i].store(Slot(tag, id), std::memory_order_release);
+  ++size_;
   ++segment->live;
-  // At most three quarters used, so every probe meets an empty slot soon.
-  if (segment->used > segment->capacity - segment->capacity / 4) MakeRoom(segment, tag);
+  if (slot == 0 && ++segment->used > UsedMax(segment->capacity)) MakeRoom(segment, tag);
 }
 
 void SegmentMap::Erase(std::uint64_t hash) {
   const std::uint32_t tag = Tag(hash);
-  Segment* segment = Locate(tag);
-  for (std::uint32_t i = segment->Home(tag);; i = segment->Next(i)) {
-    const std::uint64_t slot = segment->slots[i].load(std::memory_order_relaxed);
+  Segment* segment = SegmentOf(tag);
+  for (std::uint32_t i = Home(tag, segment->capacity);; i = Next(i, segment->capacity)) {
+    const std::uint64_t slot = segment->slots()[i].load(std::memory_order_relaxed);
     if (slot == 0) return;
-    if (SlotTag(slot) != tag || SlotId(slot) == kTombstone) continue;
-    --size_;
-    --segment->live;
-    segment->slots[i].store(Slot(tag, kTombstone), std::memory_order_release);
-    // Tombstones in front of an empty slot end no probe early: they can be empty themselves.
-    if (segment->slots[segment->Next(i)].load(std::memory_order_relaxed) != 0) return;
-    const std::uint32_t mask = segment->capacity - 1;
-    while (true) {
-      const std::uint64_t here = segment->slots[i].load(std::memory_order_relaxed);
-      if (here == 0 || SlotId(here) != kTombstone) return;
-      segment->slots[i].store(0, std::memory_order_release);
-      --segment->used;
-      i = (i - 1) & mask;
-    }
+    if (TagOf(slot) == tag && IdOf(slot) != kTombstone) return EraseAt(segment, Tag(hash), i);
   }
 }
 
-void SegmentMap::MakeRoom(Segment* segment, std::uint32_t tag) {
-  const bool mostly_tombstones = segment->live <= segment->capacity / 2;
-  const bool split = !mostly_tombstones && segment->depth < kDepthMax;
-  const std::uint32_t capacity =
-      mostly_tombstones || split ? segment->capacity : segment->capacity * 2;
-  const std::uint32_t depth = split ? segment->depth + 1 : segment->depth;
-  Segment* low = NewSegment(depth, capacity);
-  Segment* high = split ? NewSegment(depth, capacity) : low;
-  for (std::uint32_t i = 0; i < segment->capacity; ++i) {
-    const std::uint64_t slot = segment->slots[i].load(std::memory_order_relaxed);
-    if (slot == 0 || SlotId(slot) == kTombstone) continue;
-    const bool upper = split && ((SlotTag(slot) >> (32 - depth)) & 1) != 0;
-    (upper ? high : low)->InsertNew(slot);
+void SegmentMap::Remove(std::uint64_t hash, std::uint32_t id) {
+  const std::uint64_t wanted = Slot(Tag(hash), id);
+  Segment* segment = SegmentOf(Tag(hash));
+  for (std::uint32_t i = Home(Tag(hash), segment->capacity);; i = Next(i, segment->capacity)) {
+    const std::uint64_t slot = segment->slots()[i].load(std::memory_order_relaxed);
+    CHECK(slot != 0);  // it was inserted
+    if (slot == wanted) return EraseAt(segment, Tag(hash), i);
   }
-  const std::uint32_t old_depth = segment->depth;
-  if (split && depth > directory_.load()->depth) DoubleDirectory();
-  Publish(tag, old_depth, low, high);
+}
+
+void SegmentMap::Replace(std::uint64_t hash, std::uint32_t old_id, std::uint32_t id) {
+  const std::uint64_t wanted = Slot(Tag(hash), old_id);
+  const auto [slots, capacity] = Locate(Tag(hash));
+  std::uint32_t i = Home(Tag(hash), capacity);
+  for (std::uint64_t slot; (slot = slots[i].load(std::memory_order_relaxed)) != wanted;) {
+    CHECK(slot != 0);  // it was inserted
+    i = Next(i, capacity);
+  }
+  slots[i].store(Slot(Tag(hash), id), std::memory_order_release);
+}
+
+void SegmentMap::EraseAt(Segment* segment, std::uint32_t tag, std::uint32_t i) {
+  std::atomic<std::uint64_t>* slots = segment->slots();
+  --size_;
+  --segment->live;
+  slots[i].store(Slot(tag, kTombstone), std::memory_order_release);
+  // Tombstones in front of an empty slot end no probe early: they can be empty themselves.
+  while (slots[Next(i, segment->capacity)].load(std::memory_order_relaxed) == 0) {
+    const std::uint64_t here = slots[i].load(std::memory_order_relaxed);
+    if (here == 0 || IdOf(here) != kTombstone) break;
+    slots[i].store(0, std::memory_order_release);
+    --segment->used;
+    i = i == 0 ? segment->capacity - 1 : i - 1;
+  }
+  if (segment->live < kMergeBelow && segment->depth > 0) MergeWithBuddy(segment, tag);
+}
+
+// Puts what lives in `from` into unpublished segments; `high` takes what has the next bit set.
+void SegmentMap::Copy(const Segment& from, Segment* low, Segment* high) const {
+  for (std::uint32_t i = 0; i < from.capacity; ++i) {
+    const std::uint64_t slot = from.slots()[i].load(std::memory_order_relaxed);
+    if (slot == 0 || IdOf(slot) == kTombstone) continue;
+    const bool upper = low != high && ((TagOf(slot) >> (32 - high->depth)) & 1) != 0;
+    Segment* target = upper ? high : low;
+    std::uint32_t at = Home(TagOf(slot), target->capacity);
+    while (target->slots()[at].load(std::memory_order_relaxed) != 0) {
+      at = Next(at, target->capacity);
+    }
+    target->slots()[at].store(slot, std::memory_order_relaxed);
+    ++target->used;
+    ++target->live;
+  }
+}
+
+// Keys of one tag cannot be split apart, so a segment whose halves are as lopsided as that grows.
+void SegmentMap::MakeRoom(Segment* segment, std::uint32_t tag) {
+  const bool mostly_tombstones = segment->live <= UsedMax(segment->capacity) * 2 / 3;
+  const bool split = !mostly_tombstones && segment->capacity == kGrownCapacity &&
+                     segment->depth < kDepthMax;
+  if (!split) {
+    std::uint32_t capacity = segment->capacity;
+    if (!mostly_tombstones) capacity = capacity < kGrownCapacity ? kGrownCapacity : capacity * 2;
+    Segment* copy = NewSegment(segment->depth, capacity);
+    Copy(*segment, copy, copy);
+    Publish(tag, segment->depth, copy, copy);
+    RetireSegment(segment);
+    return;
+  }
+  const std::uint32_t depth = segment->depth + 1;
+  Segment* low = NewSegment(depth, kGrownCapacity);
+  Segment* high = NewSegment(depth, kGrownCapacity);
+  Copy(*segment, low, high);
+  for (Segment** half : {&low, &high}) {
+    // An even half has the first capacity; one that got nearly all must double from here on.
+    const std::uint32_t live = (*half)->live;
+    if (live > UsedMax(kSegmentCapacity) * 7 / 8 && live <= UsedMax(kGrownCapacity) * 7 / 8) continue;
+    const bool fits = live <= UsedMax(kSegmentCapacity) * 7 / 8;
+    Segment* other = NewSegment(depth, fits ? kSegmentCapacity : kGrownCapacity * 2);
+    Copy(**half, other, other);
+    bytes_ -= sizeof(Segment) + (*half)->capacity * sizeof(std::atomic<std::uint64_t>);
+    ::operator delete(*half);
+    *half = other;
+  }
+  if (depth > directory_.load()->depth) ResizeDirectory(depth);
+  if (depth == directory_.load()->depth) deepest_ += 2;
+  Publish(tag, segment->depth, low, high);
   RetireSegment(segment);
 }
 
-// Replaces the segment of `tag`, whose directory entries are the 2^(dir - depth) neighbours.
+// Two neighbours that were one segment before it was split, with little left in both.
+void SegmentMap::MergeWithBuddy(Segment* segment, std::uint32_t tag) {
+  Segment* buddy = SegmentOf(tag ^ (std::uint32_t{1} << (32 - segment->depth)));
+  if (buddy->depth != segment->depth || segment->live + buddy->live > 2 * kMergeBelow) return;
+  Segment* whole = NewSegment(segment->depth - 1, kSegmentCapacity);
+  Copy(*segment, whole, whole);
+  Copy(*buddy, whole, whole);
+  Publish(tag, whole->depth, whole, whole);
+  if (segment->depth == directory_.load()->depth) deepest_ -= 2;
+  RetireSegment(segment);
+  RetireSegment(buddy);
+  if (deepest_ == 0) ResizeDirectory(directory_.load()->depth - 1);
+  // Emptying the last segment of a whole table brings it back to one.
+  if (whole->live < kMergeBelow && whole->depth > 0) MergeWithBuddy(whole, tag);
+}
+
+// Replaces what the directory has for tags that begin with the first `depth` bits of `tag`.
 void SegmentMap::Publish(std::uint32_t tag, std::uint32_t depth, Segment* low, Segment* high) {
   Directory* directory = directory_.load();
   const std::size_t span = std::size_t{1} << (directory->depth - depth);
   const std::size_t first = directory->Index(tag) & ~(span - 1);
   for (std::size_t i = 0; i < span; ++i) {
     Segment* segment = (low != high && i >= span / 2) ? high : low;
-    directory->segments[first + i].store(segment, std::memory_order_release);
+    directory->segments()[first + i].store(segment, std::memory_order_release);
   }
 }
 
-void SegmentMap::DoubleDirectory() {
+// One bit more, or one less when no segment needs it.
+void SegmentMap::ResizeDirectory(std::uint32_t depth) {
   Directory* old = directory_.load();
-  auto* bigger = new Directory(old->depth + 1);
-  for (std::size_t i = 0; i < old->size(); ++i) {
-    Segment* segment = old->segments[i].load(std::memory_order_relaxed);
-    bigger->segments[2 * i].store(segment, std::memory_order_relaxed);
-    bigger->segments[2 * i + 1].store(segment, std::memory_order_relaxed);
+  const std::size_t size = std::size_t{1} << depth;
+  auto* fresh = new (::operator new(sizeof(Directory) + size * sizeof(std::atomic<Segment*>)))
+      Directory;
+  fresh->depth = depth;
+  deepest_ = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t from = depth > old->depth ? i >> 1 : i << 1;
+    Segment* segment = old->segments()[from].load(std::memory_order_relaxed);
+    new (&fresh->segments()[i]) std::atomic<Segment*>(segment);
+    if (segment->depth == depth) ++deepest_;
   }
-  bytes_ += (bigger->size() - old->size()) * sizeof(void*);
-  directory_.store(bigger, std::memory_order_release);
-  retired_.RetireObject(old);
+  bytes_ += size * sizeof(void*);
+  bytes_ -= old->size() * sizeof(void*);
+  directory_.store(fresh, std::memory_order_release);
+  retired_.Retire(
+      [](void*, std::uintptr_t object) { ::operator delete(reinterpret_cast<void*>(object)); },
+      nullptr, reinterpret_cast<std::uintptr_t>(old));
 }
 
 }  // namespace conductor

@@ -1,17 +1,19 @@
-// SegmentMap: 64-bit hash -> 32-bit id, one writer, readers without a lock.
+// SegmentMap: 64-bit hash -> 32-bit ids, one writer, readers without a lock.
 //
-// Extendible hashing: a directory of small open-addressing segments. A full segment is split by
-// writing two new ones and publishing them; the old one is retired, unchanged, so a reader always
-// probes a consistent table. Growth is incremental: one split copies at most a segment, one
-// doubling of the directory copies pointers.
+// Extendible hashing: a directory of small open-addressing segments. A full segment grows by half,
+// then is split in two, by writing new ones and publishing them; the old one is retired, unchanged,
+// so a reader always probes a consistent table. Growth is incremental: one step copies at most a
+// segment, one doubling of the directory copies pointers. Emptied neighbours become one again.
 //
-// A slot keeps only 32 bits of the hash. Keys whose 32 bits are equal share a slot: the id is the
-// head of a chain that the user keeps in its own elements and whose keys it compares itself.
+// A slot keeps only 32 bits of the hash, its tag: the user compares keys in its own elements. Two
+// styles, one per map:
+//  * Chains (Find, Set, Erase): one id for each tag, the head of a chain that the user keeps.
+//  * Flat (FindIf, Insert, Remove, Replace): an id for each key, several of one tag side by side.
+//  For keys that are rarely equal: a probe passes all of them.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "src/index/epoch.h"
 
@@ -24,12 +26,26 @@ class SegmentMap {
   SegmentMap(const SegmentMap&) = delete;
   SegmentMap& operator=(const SegmentMap&) = delete;
 
-  // The head id of `hash`, or 0. Readers: under an EpochGuard.
-  std::uint32_t Find(std::uint64_t hash) const;
+  // Readers: under an EpochGuard.
+  // Chains: the head id of `hash`, or 0.
+  std::uint32_t Find(std::uint64_t hash) const {
+    return FindIf(hash, [](std::uint32_t) { return true; });
+  }
+  // Flat: the first id of this hash's tag that `is_it` accepts, or 0.
+  template <typename Predicate>
+  std::uint32_t FindIf(std::uint64_t hash, Predicate&& is_it) const;
+  // Asks the processor for the slots of `hash` ahead of a look-up.
+  void Prefetch(std::uint64_t hash) const {
+    const Table table = Locate(Tag(hash));
+    __builtin_prefetch(&table.slots[Home(Tag(hash), table.capacity)], 1);
+  }
 
   // Writer only. `id` is neither 0 nor 0xffffffff.
   void Set(std::uint64_t hash, std::uint32_t id);
   void Erase(std::uint64_t hash);
+  void Insert(std::uint64_t hash, std::uint32_t id);
+  void Remove(std::uint64_t hash, std::uint32_t id);
+  void Replace(std::uint64_t hash, std::uint32_t old_id, std::uint32_t id);
 
   // Whether two hashes share a slot, and so a chain.
   static bool SameSlot(std::uint64_t a, std::uint64_t b) { return Tag(a) == Tag(b); }
@@ -38,21 +54,89 @@ class SegmentMap {
   std::size_t size() const { return size_; }
 
  private:
+  static constexpr std::uint32_t kTombstone = 0xffffffffu;
   struct Segment;
   struct Directory;
+  struct Table {
+    std::atomic<std::uint64_t>* slots;
+    std::uint32_t capacity;
+  };
 
   static std::uint32_t Tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
-  Segment* Locate(std::uint32_t tag) const;
+  // A segment's tags share their high bits: a multiplication brings the low ones up.
+  static std::uint32_t Home(std::uint32_t tag, std::uint32_t capacity) {
+    const std::uint32_t mixed = tag * 0x9e3779b1u;
+    return static_cast<std::uint32_t>((std::uint64_t{mixed} * capacity) >> 32);
+  }
+  static std::uint32_t Next(std::uint32_t i, std::uint32_t capacity) {
+    return i + 1 == capacity ? 0 : i + 1;
+  }
+  static std::uint64_t Slot(std::uint32_t tag, std::uint32_t id) {
+    return (std::uint64_t{tag} << 32) | id;
+  }
+  static std::uint32_t TagOf(std::uint64_t slot) { return static_cast<std::uint32_t>(slot >> 32); }
+  static std::uint32_t IdOf(std::uint64_t slot) { return static_cast<std::uint32_t>(slot); }
+
+  Table Locate(std::uint32_t tag) const;
+  Segment* SegmentOf(std::uint32_t tag) const;
   Segment* NewSegment(std::uint32_t depth, std::uint32_t capacity);
   void RetireSegment(Segment* segment);
+  void AddSlot(std::uint32_t tag, std::uint32_t id);
+  void EraseAt(Segment* segment, std::uint32_t tag, std::uint32_t i);
   void MakeRoom(Segment* segment, std::uint32_t tag);
   void Publish(std::uint32_t tag, std::uint32_t depth, Segment* low, Segment* high);
-  void DoubleDirectory();
+  void Copy(const Segment& from, Segment* low, Segment* high) const;
+  void MergeWithBuddy(Segment* segment, std::uint32_t tag);
+  void ResizeDirectory(std::uint32_t depth);
 
   RetireList& retired_;
   std::atomic<Directory*> directory_;
+  std::size_t deepest_ = 1;  // segments as deep as the directory
   std::size_t bytes_ = 0;
   std::size_t size_ = 0;
 };
+
+// Slots: 0 = empty; id 0xffffffff = tombstone. Invariant: used counts tombstones, live does not.
+struct alignas(8) SegmentMap::Segment {
+  std::uint32_t depth = 0;
+  std::uint32_t capacity = 0;
+  std::uint32_t used = 0;
+  std::uint32_t live = 0;
+  std::atomic<std::uint64_t>* slots() const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(const_cast<Segment*>(this) + 1);
+  }
+};
+
+struct alignas(8) SegmentMap::Directory {
+  std::uint32_t depth = 0;
+  // Segment pointers, one after the other.
+  std::atomic<Segment*>* segments() { return reinterpret_cast<std::atomic<Segment*>*>(this + 1); }
+  std::size_t size() const { return std::size_t{1} << depth; }
+  std::size_t Index(std::uint32_t tag) const {
+    return static_cast<std::size_t>((std::uint64_t{tag} << depth) >> 32);
+  }
+};
+
+inline SegmentMap::Segment* SegmentMap::SegmentOf(std::uint32_t tag) const {
+  Directory* directory = directory_.load(std::memory_order_acquire);
+  return directory->segments()[directory->Index(tag)].load(std::memory_order_acquire);
+}
+
+inline SegmentMap::Table SegmentMap::Locate(std::uint32_t tag) const {
+  Segment* segment = SegmentOf(tag);
+  return {segment->slots(), segment->capacity};
+}
+
+template <typename Predicate>
+std::uint32_t SegmentMap::FindIf(std::uint64_t hash, Predicate&& is_it) const {
+  const std::uint32_t tag = Tag(hash);
+  const auto [slots, capacity] = Locate(tag);
+  for (std::uint32_t i = Home(tag, capacity);; i = Next(i, capacity)) {
+    // Acquire pairs with the release of the writer: the element behind the id is complete.
+    const std::uint64_t slot = slots[i].load(std::memory_order_acquire);
+    if (slot == 0) return 0;
+    if (TagOf(slot) == tag && IdOf(slot) != kTombstone && is_it(IdOf(slot))) return IdOf(slot);
+  }
+}
 
 }  // namespace conductor

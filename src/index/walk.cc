@@ -86,7 +86,7 @@ struct Position {
     return true;
   }
   bool AddNamed(const PrefixIndex& index, EntryId id) {
-    return Add(index, id, index.entry(id).state.load(std::memory_order_acquire));
+    return Add(index, id, index.StateOf(id));
   }
   void Collect() {
     std::sort(states.begin(), states.end());
@@ -140,14 +140,14 @@ class PromptWalk {
   // Pools that have the name which an unverified publisher's own name is, projected.
   void AddPools(Position& next) const {
     for (std::size_t i = 0; i < next.entries.size(); ++i) {
-      const Entry& entry = index_.entry(next.entries[i]);
-      if (entry.scope != kSharedScope) AddPool(entry.projected, next);
+      const EntryId id = next.entries[i];
+      if (index_.ScopeOf(id) != kSharedScope) AddPool(index_.ProjectedOf(id), next);
     }
   }
   bool AddPool(std::uint64_t name, Position& next) const {
     const EntryId id = index_.FindName(context_, kSharedScope, {name, {}});
     if (id == 0) return false;
-    const StateId state = index_.entry(id).state.load(std::memory_order_acquire);
+    const StateId state = index_.StateOf(id);
     const HolderTable& holders = index_.holders();
     if (!holders.IsHeld(state) || holders.IsLive(state)) return false;
     next.states.push_back(state);
@@ -165,7 +165,7 @@ class PromptWalk {
     if (chain_ == Chain::kEnded) return {};
     if (chain_ == Chain::kNotStarted) {
       const bool shared = std::any_of(next.entries.begin(), next.entries.end(), [&](EntryId id) {
-        return index_.entry(id).scope == kSharedScope;
+        return index_.ScopeOf(id) == kSharedScope;
       });
       if (shared) return {};
       chain_ = Chain::kFollowing;
@@ -176,7 +176,7 @@ class PromptWalk {
     // Fragments first: those that are joined meanwhile are found as the shared block.
     bool own_content = false;  // where it is found by content, a pool name is that block
     index_.ForProjected(context_, name, [&](EntryId id) {
-      const BlockClass c = index_.entry(id).block_class.load(std::memory_order_acquire);
+      const BlockClass c = index_.ClassOf(id);
       if (IsFragment(c)) matched = next.AddNamed(index_, id) || matched;
       if (IsContent(c) && index_.IsLive(id)) own_content = true;
     });
@@ -240,13 +240,13 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
     const auto add = [&](EntryId entry) {
       if (!position.AddNamed(index, entry)) {
         // Not a block, but maybe a pool's name.
-        const StateId state = index.entry(entry).state.load(std::memory_order_acquire);
+        const StateId state = index.StateOf(entry);
         if (index.holders().IsHeld(state)) position.states.push_back(state);
         return;
       }
-      const std::uint32_t known = index.entry(entry).length.load(std::memory_order_acquire);
+      const std::uint32_t known = index.LengthOf(entry);
       if (known == 0) return;
-      const bool shared = index.entry(entry).scope == kSharedScope;
+      const bool shared = index.ScopeOf(entry) == kSharedScope;
       length = length == 0 || shared ? known : std::min(length, known);
     };
     index.ForProjected(id, hash, add);  // first, as above

@@ -15,10 +15,10 @@ std::string_view ClassName(const Holder& holder, BlockClass block_class) {
   return IsContent(block_class) ? "own_name" : "name_only";
 }
 
-void AppendHolders(const StateMachine& state, const Context& context, const Entry& entry,
+void AppendHolders(const StateMachine& state, const Context& context, EntryId id,
                    std::vector<std::string>& lines) {
   const HolderTable& holders = state.index().holders();
-  const HolderSet* set = holders.Find(entry.state.load());
+  const HolderSet* set = holders.Find(state.index().StateOf(id));
   for (std::uint32_t i = 0; set != nullptr && i < set->size; ++i) {
     const Holder& holder = holders.holder(set->holders[i]);
     const StreamFacts* facts = state.FindStream(holder.key.stream);
@@ -29,8 +29,8 @@ void AppendHolders(const StateMachine& state, const Context& context, const Entr
                     " instance=" + facts->registration.instance_id +
                     " dp_rank=" + std::to_string(facts->registration.dp_rank) +
                     " tier=" + std::string(ToString(holder.key.tier)) +
-                    " class=" + std::string(ClassName(holder, entry.block_class.load())) +
-                    " tokens=" + std::to_string(entry.length.load()));
+                    " class=" + std::string(ClassName(holder, state.index().ClassOf(id))) +
+                    " tokens=" + std::to_string(state.index().LengthOf(id)));
   }
 }
 
@@ -81,10 +81,10 @@ std::vector<std::string> HoldersOfBlock(const StateMachine& state, std::uint64_t
   for (ContextId id = 1; id < index.contexts().end_id(); ++id) {
     const Context& context = index.contexts().context(id);
     if (const EntryId shared = index.FindName(id, kSharedScope, BlockName{hash, {}})) {
-      AppendHolders(state, context, index.entry(shared), lines);
+      AppendHolders(state, context, shared, lines);
     }
     index.ForProjected(
-        id, hash, [&](EntryId own) { AppendHolders(state, context, index.entry(own), lines); });
+        id, hash, [&](EntryId own) { AppendHolders(state, context, own, lines); });
   }
   return lines;
 }

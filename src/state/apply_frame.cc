@@ -1,4 +1,6 @@
 // Frames: what an engine's events do to the index.
+#include <span>
+
 #include "src/state/state_machine.h"
 
 namespace conductor {
@@ -70,8 +72,17 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
   arrival.extra_keys_on_wire = event.extra_keys_on_wire;
   arrival.parent = event.parent ? &*event.parent : nullptr;
   arrival.salt = event.salt;
-  for (std::size_t i = 0; i < event.blocks.size(); ++i) {
-    const StoredBlock& block = event.blocks[i];
+  const auto blocks = std::span(event.blocks);
+  EntryId last = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (stream.verified_ever && blocks[i].check == HashCheck::kEqual) {
+      const std::size_t stored = index_.StoreVerified(arrival, blocks.subspan(i));
+      stream.blocks_stored += stored;
+      i += stored;
+      if (stored > 0) last = arrival.above;
+      if (i == blocks.size()) break;
+    }
+    const StoredBlock& block = blocks[i];
     if (block.check == HashCheck::kDiffers) stream.differs_ever = true;
     arrival.name = &block.name;
     arrival.fingerprint = block.fingerprint;
@@ -87,10 +98,9 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
     ++stream.blocks_stored;
     arrival.parent = &block.name;
     arrival.above = index_.AsParent(stream.id, result.entry, block.name);
-    if (event.last_digest && i + 1 == event.blocks.size()) {
-      index_.SetFullDigest(result.entry, *event.last_digest);
-    }
+    last = result.entry;
   }
+  if (event.last_digest) index_.SetFullDigest(last, *event.last_digest);
 }
 
 PrefixIndex::StoreResult StateMachine::StoreBlock(StreamFacts& stream,
@@ -121,6 +131,13 @@ void StateMachine::StoreNames(StreamFacts& stream, ContextId context, std::uint3
 }
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const Removed& event) {
+  if (stream.contexts.size() == 1) {
+    const std::size_t removed =
+        index_.RemoveCopies(*stream.contexts.begin(), stream.id, event.tier, event.names);
+    stream.blocks_removed += removed;
+    stream.remove_unknown += event.names.size() - removed;
+    return;
+  }
   for (const BlockName& name : event.names) {
     bool found = false;
     for (ContextId context : stream.contexts) {

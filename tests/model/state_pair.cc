@@ -75,6 +75,7 @@ std::string StatePair::Step() {
   if (cleanup_.Percent(50)) real_->CleanupSlice(cleanup_.Below(20));
   std::string difference;
   if (cleanup_.Percent(1)) difference = Restart();
+  if (difference.empty()) difference = real_->index().Inconsistency();
   if (difference.empty()) difference = ComparePrompt();
   if (difference.empty()) difference = CompareHashes();
   if (difference.empty()) difference = CompareFacts();
@@ -189,10 +190,9 @@ std::string StatePair::CompareStream(StreamId id, const Stream& stream) const {
 std::string StatePair::Entries() const {
   std::set<std::string> real, model;
   const PrefixIndex& index = real_->index();
-  for (EntryId id = 1; id < index.end_entry_id(); ++id) {
-    const conductor::Entry& e = index.entry(id);
-    if (!e.in_use || e.scope == kRootScope || !index.IsLive(id)) continue;
-    const HolderSet* set = index.holders().Find(e.state.load());
+  index.ForEachId([&](EntryId id) {
+    if (index.ScopeOf(id) == kRootScope || !index.IsLive(id)) return;
+    const HolderSet* set = index.holders().Find(index.StateOf(id));
     std::set<std::string> holders;
     for (std::uint32_t i = 0; i < set->size; ++i) {
       const Holder& holder = index.holders().holder(set->holders[i]);
@@ -202,8 +202,10 @@ std::string StatePair::Entries() const {
     }
     std::string text;
     for (const std::string& holder : holders) text += " " + holder;
-    real.insert(EntryText(index.contexts().context(e.context).key, e.scope, e.projected) + text);
-  }
+    real.insert(EntryText(index.contexts().context(index.ContextOf(id)).key, index.ScopeOf(id),
+                          index.ProjectedOf(id)) +
+                text);
+  });
   for (const auto& [key, context] : model_.contexts()) {
     for (const auto& [entry_key, entry] : context.entries) {
       std::set<std::string> holders;

@@ -1,0 +1,480 @@
+// Runs: where shared blocks of full length are put, found, moved and given up. What a block means
+// is decided elsewhere (index_store.cc, index_attach.cc); here it gets its place.
+#include <algorithm>
+
+#include "src/check.h"
+#include "src/index/prefix_index.h"
+
+namespace conductor {
+namespace {
+
+// Children of all slots of a run that is moved: they all get new parents in one step.
+constexpr std::uint32_t kMovedChildrenMax = 64;
+// Runs that may be merged, and wait for it. More are forgotten: they stay as they are.
+constexpr std::size_t kMergesMax = 1u << 16;
+
+}  // namespace
+
+// --- finding -------------------------------------------------------------------------------------
+
+// The run block, if there is one, below a block or a root: the next slot, or a run that hangs there.
+EntryId PrefixIndex::FindRunBelow(const Above& above, std::uint64_t fingerprint) const {
+  if (IsInRun(above.entry)) {
+    const RunView run = runs_.ViewOf(above.entry);
+    const std::uint32_t next = run.SlotOf(above.entry) + 1;
+    if (next < run.size() && run.fingerprints[next] == fingerprint) return above.entry + 1;
+  }
+  const EntryId found = runs_by_link_.FindIf(
+      ContentHash(above.context, above.name.projected, fingerprint), [&](EntryId id) {
+        const RunView run = runs_.ViewOf(id);
+        return run.fingerprints[0] == fingerprint && run.run->context == above.context &&
+               IsBelow(run.run->parent.load(std::memory_order_acquire), above);
+      });
+  if (found != 0 || !IsInRun(above.entry)) return found;
+  // A merge may have taken the child into a run that this one became part of.
+  if (runs_.ViewOf(above.entry).run->life.load(std::memory_order_acquire) != Run::kMoved) return 0;
+  const EntryId moved = FindMoved(above.entry);
+  if (moved == 0 || moved == above.entry) return 0;
+  return FindRunBelow({moved, above.context, above.scope, above.name}, fingerprint);
+}
+
+EntryId PrefixIndex::FindNextRun(const RunView& run, std::uint64_t fingerprint) const {
+  const std::uint32_t last = run.size() - 1;
+  if (run.next != nullptr) {
+    if (const EntryId next = run.next->load(std::memory_order_acquire)) {
+      const RunView below = runs_.ViewOf(next);
+      if (below.fingerprints[0] == fingerprint &&
+          below.run->parent.load(std::memory_order_acquire) == run.base + last) {
+        return next;
+      }
+    }
+  }
+  return FindRunBelow(
+      {run.base + last, run.run->context, kSharedScope, NameRef{run.names[last], {}}}, fingerprint);
+}
+
+// Whether a run has a block with this content there already.
+bool PrefixIndex::HasTwinRun(EntryId above, ContextId context, std::uint64_t fingerprint) const {
+  return FindRunBelow({above, context, ScopeOf(above), NameOf(above)}, fingerprint) != 0;
+}
+
+// A block in a run is about to have the content of these entries.
+void PrefixIndex::MarkTwinEntry(EntryId above, ContextId context, std::uint64_t fingerprint) {
+  const std::uint64_t hash = ContentHash(context, ProjectedOf(above), fingerprint);
+  for (EntryId id = by_content_.Find(hash); id != 0;
+       id = entries_[id].next_content.load(std::memory_order_relaxed)) {
+    const Entry& e = entries_[id];
+    if (e.fingerprint.load(std::memory_order_relaxed) != fingerprint || e.context != context) {
+      continue;
+    }
+    CountTwin(id, true);
+  }
+}
+
+// Whether the slot's link is this one.
+bool PrefixIndex::IsPlaceOf(EntryId slot, EntryId above, std::uint64_t fingerprint) const {
+  const RunView run = runs_.ViewOf(slot);
+  return run.fingerprints[run.SlotOf(slot)] == fingerprint && ParentOf(slot) == above;
+}
+
+// --- putting -------------------------------------------------------------------------------------
+
+// Puts blocks behind `above`, all in one run and in `state`: as many as fit, up to the first whose
+// name is there. The first one's is not. Returns how many, and the last one's id; 0: a run has a
+// block with that content there already. The sets' counts are the caller's.
+std::size_t PrefixIndex::AppendToRun(ContextId context, EntryId above,
+                                     std::span<const StoredBlock> blocks, std::uint8_t facts,
+                                     StateId state, EntryId* last) {
+  if (HasTwinRun(above, context, blocks[0].fingerprint)) return 0;
+  RunView run;
+  bool at_end = false;
+  if (IsInRun(above)) {
+    run = runs_.ViewOf(above);
+    const std::uint32_t size = run.size();
+    at_end = run.SlotOf(above) + 1 == size && size == run.run->written && run.run->facts == facts;
+    if (at_end && size == run.capacity) {
+      at_end = size < kRunSlotsMax && MayMove(run);
+      if (at_end) run = MoveRun(run, static_cast<std::uint32_t>(size + blocks.size()));
+      if (at_end) above = run.base + size - 1;
+    }
+  }
+  if (!at_end) {
+    run = runs_.Allocate(
+        static_cast<std::uint32_t>(std::min<std::size_t>(blocks.size(), kRunSlotsMax)));
+    run.run->context = context;
+    run.run->facts = facts;
+    run.run->parent.store(above, std::memory_order_relaxed);
+  }
+  const std::uint32_t begin = run.size();
+  const auto room = static_cast<std::uint32_t>(
+      std::min<std::size_t>(blocks.size(), run.capacity - begin));
+  const bool mark = contexts_.context(context).shared_content.load(std::memory_order_relaxed) > 0;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < room; ++i, ++count) {
+    if (i > 0 && HasSharedName(context, blocks[i].name.projected)) break;
+    const EntryId id = run.base + begin + i;
+    if (mark) MarkTwinEntry(i == 0 ? above : id - 1, context, blocks[i].fingerprint);
+    run.fingerprints[begin + i] = blocks[i].fingerprint;
+    run.names[begin + i] = blocks[i].name.projected;
+    run.states[begin + i].store(state, std::memory_order_relaxed);
+    slots_by_name_.Insert(NameHash(context, kSharedScope, blocks[i].name.projected), id);
+  }
+  run.run->written = static_cast<std::uint8_t>(begin + count);
+  run.SetStates(begin, count, state);
+  // Release: whoever sees the size sees the slots.
+  run.run->size.store(static_cast<std::uint8_t>(begin + count), std::memory_order_release);
+  slot_count_.fetch_add(count, std::memory_order_relaxed);
+  if (!at_end) {
+    AddChild(above, run.base);
+    runs_by_link_.Insert(ContentHash(context, ProjectedOf(above), blocks[0].fingerprint), run.base);
+  }
+  *last = run.base + begin + count - 1;
+  return count;
+}
+
+// What the event's publisher has of it now, too: blocks from `id` on that lie side by side and are
+// held by the same. Returns how many; 0: not plainly the same blocks.
+std::size_t PrefixIndex::StoreAgain(const Arrival& arrival, std::span<const StoredBlock> blocks,
+                                    EntryId id, EntryId above) {
+  if (!IsPlaceOf(id, above, blocks[0].fingerprint)) return 0;
+  const RunView run = runs_.ViewOf(id);
+  const std::uint32_t slot = run.SlotOf(id);
+  if (!IsLive(id)) {
+    // A hole. Where links exist that are not runs', it might close a cycle by now.
+    const bool same_facts =
+        run.run->facts == RunFacts(HashCheck::kEqual, arrival.extra_keys_on_wire);
+    if (!same_facts || contexts_.context(arrival.context).linked_entries > 0) return 0;
+    ForgetHolders(id);
+  }
+  const HolderId holder =
+      holders_.Current({arrival.stream, arrival.context, arrival.tier, false}, arrival.row);
+  const StateId state = StateOf(id);
+  const HolderSet* set = holders_.Find(state);
+  if (set != nullptr && set->Contains(holder)) {
+    AddHolder(id, holder, 1);
+    return 1;
+  }
+  std::uint32_t count = 1;
+  while (count < blocks.size() && slot + count < run.size() &&
+         run.states[slot + count].load(std::memory_order_relaxed) == state &&
+         run.names[slot + count] == blocks[count].name.projected &&
+         run.fingerprints[slot + count] == blocks[count].fingerprint) {
+    ++count;
+  }
+  SetStates(run, slot, count, holders_.WithHolder(state, holder));
+  AddBlocks(holder, run, slot, count);
+  return count;
+}
+
+void PrefixIndex::AddBlocks(HolderId holder, const RunView& run, std::uint32_t slot,
+                            std::uint32_t count) {
+  Holder& h = holders_.holder(holder);
+  h.sum += MixRange(run, slot, count);
+  h.blocks.fetch_add(count, std::memory_order_relaxed);
+  h.memberships += count;
+}
+
+std::size_t PrefixIndex::StoreVerified(Arrival& arrival, std::span<const StoredBlock> blocks) {
+  const Context& context = contexts_.context(arrival.context);
+  if (context.own_names > 0 || arrival.length != context.key.block_size) return 0;
+  const auto names_ahead = [&](std::size_t i) {
+    for (std::size_t j = i; j < std::min(i + kPrefetchNames, blocks.size()); ++j) {
+      slots_by_name_.Prefetch(NameHash(arrival.context, kSharedScope, blocks[j].name.projected));
+    }
+  };
+  const std::uint8_t facts = RunFacts(HashCheck::kEqual, arrival.extra_keys_on_wire);
+  EntryId above = arrival.above != 0 ? arrival.above : ParentFor(arrival, kSharedScope);
+  // Plainly verified, and not its own parent.
+  const BlockName* parent = arrival.parent;
+  std::size_t plain = 0;
+  while (plain < blocks.size() && blocks[plain].check == HashCheck::kEqual &&
+         (parent == nullptr || !SameName(*parent, blocks[plain].name))) {
+    parent = &blocks[plain++].name;
+  }
+  blocks = blocks.first(plain);
+  std::size_t stored = 0;
+  names_ahead(0);
+  while (stored < plain) {
+    const auto rest = blocks.subspan(stored);
+    std::size_t count = 0;
+    EntryId last = 0;
+    if (const EntryId id = FindSlot(arrival.context, rest[0].name.projected)) {
+      count = StoreAgain(arrival, rest, id, above);
+      last = id + static_cast<EntryId>(count) - 1;
+    } else if (!HasSharedName(arrival.context, rest[0].name.projected)) {
+      names_ahead(stored + kPrefetchNames);
+      const HolderId holder =
+          holders_.Current({arrival.stream, arrival.context, arrival.tier, false}, arrival.row);
+      const StateId state = holders_.WithHolder(0, holder);
+      count = AppendToRun(arrival.context, above, rest, facts, state, &last);
+      if (count == 0 && holders_.Find(state)->entries == 0) holders_.NoteEmpty(state);
+      if (count > 0) {
+        CountEntries(*holders_.Mutable(state), false, static_cast<std::int64_t>(count));
+        const RunView run = runs_.ViewOf(last);
+        const std::uint32_t slot = run.SlotOf(last) + 1 - static_cast<std::uint32_t>(count);
+        AddBlocks(holder, run, slot, static_cast<std::uint32_t>(count));
+      }
+    }
+    if (count == 0) break;
+    stored += count;
+    above = last;
+  }
+  if (stored == 0) {
+    ReleaseIfUnused(above);
+    return 0;
+  }
+  arrival.parent = &blocks[stored - 1].name;
+  arrival.above = above;
+  return stored;
+}
+
+// The place of a shared block that nobody has. `id` is what its name has now: a hole, or an entry
+// without a link. Returns the block's id; it has a link, and whoever had the name before.
+EntryId PrefixIndex::PlaceShared(EntryId id, const Arrival& arrival, EntryId resolved) {
+  const bool above_is_parent = resolved != 0 && ScopeOf(resolved) == kSharedScope;
+  EntryId above = above_is_parent ? resolved : ParentFor(arrival, kSharedScope);
+  const std::uint8_t facts = RunFacts(arrival.check, arrival.extra_keys_on_wire);
+  if (IsInRun(id)) {
+    if (IsPlaceOf(id, above, arrival.fingerprint) && runs_.ViewOf(id).run->facts == facts &&
+        arrival.length == LengthOf(id)) {
+      return id;
+    }
+    id = Loosen(id);
+    above = ParentFor(arrival, kSharedScope);  // it may have been in the same run
+  }
+  if (arrival.length == contexts_.context(arrival.context).key.block_size) {
+    if (const EntryId slot = Adopt(id, above, arrival)) return slot;
+  }
+  SetLink(id, above,
+          {arrival.fingerprint, arrival.length, arrival.check, arrival.extra_keys_on_wire},
+          BlockClass::kShared);
+  return id;
+}
+
+// Turns an entry without a link into a slot behind `above`, with all that hangs below it. 0: the
+// place is taken.
+EntryId PrefixIndex::Adopt(EntryId entry, EntryId above, const Arrival& arrival) {
+  Entry& e = entries_[entry];
+  const StateId state = e.state.load(std::memory_order_relaxed);
+  const StoredBlock block{BlockName{e.projected, {}}, arrival.fingerprint, arrival.check};
+  EntryId slot = 0;
+  if (AppendToRun(arrival.context, above, {&block, 1},
+                  RunFacts(arrival.check, arrival.extra_keys_on_wire), state, &slot) == 0) {
+    return 0;
+  }
+  // The state went over as it is: the sets count the same.
+  e.state.store(0, std::memory_order_release);
+  while (e.first_child != 0) {
+    const EntryId child = e.first_child;
+    RemoveChild(entry, child);
+    SetParent(child, slot);
+    AddChild(slot, child);
+  }
+  ReleaseIfUnused(entry);
+  return slot;
+}
+
+// --- moving --------------------------------------------------------------------------------------
+
+bool PrefixIndex::MayMove(const RunView& run) const {
+  std::uint32_t children = 0;
+  for (std::uint32_t slot = 0; slot < run.size(); ++slot) {
+    for (EntryId child = run.children[slot]; child != 0;
+         child = IsInRun(child) ? runs_.ViewOf(child).run->next_sibling
+                                : entries_[child].next_sibling) {
+      if (++children > kMovedChildrenMax) return false;
+    }
+  }
+  return true;
+}
+
+// Copies slots to the end of `to`, and gives names and children over to the copies. Readers that
+// are in the old run go on there: its links stay as they are.
+void PrefixIndex::MoveSlots(const RunView& from, std::uint32_t first, std::uint32_t count,
+                            const RunView& to) {
+  const std::uint32_t begin = to.size();
+  const ContextId context = from.run->context;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    to.fingerprints[begin + i] = from.fingerprints[first + i];
+    to.names[begin + i] = from.names[first + i];
+    to.run->written = static_cast<std::uint8_t>(begin + i + 1);
+    to.SetStates(begin + i, 1, from.states[first + i].load(std::memory_order_relaxed));
+    to.run->size.store(static_cast<std::uint8_t>(begin + i + 1), std::memory_order_release);
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const EntryId old_id = from.base + first + i, id = to.base + begin + i;
+    slots_by_name_.Replace(NameHash(context, kSharedScope, from.names[first + i]), old_id, id);
+    while (from.children[first + i] != 0) {
+      const EntryId child = from.children[first + i];
+      RemoveChild(old_id, child);
+      SetParent(child, id);
+      AddChild(id, child);
+    }
+  }
+  const std::uint32_t digest = from.run->full_digest.load(std::memory_order_relaxed);
+  const std::uint32_t at = digest & 63;
+  if (digest == 0 || at < first || at >= first + count) return;
+  const std::uint32_t before =
+      to.run->full_digest.exchange((digest & ~63u) | (begin + at - first), std::memory_order_acq_rel);
+  if (before != 0) RetireDigest(before >> 6);
+  from.run->full_digest.store(0, std::memory_order_relaxed);
+}
+
+// The whole run, in one that has room for `slots` (at most 64).
+PrefixIndex::RunView PrefixIndex::MoveRun(const RunView& run, std::uint32_t slots) {
+  const RunView to = runs_.Allocate(std::min(slots, kRunSlotsMax));
+  const EntryId parent = run.run->parent.load(std::memory_order_relaxed);
+  const ContextId context = run.run->context;
+  to.run->context = context;
+  to.run->facts = run.run->facts;
+  to.run->parent.store(parent, std::memory_order_relaxed);
+  run.run->life.store(Run::kMoved, std::memory_order_release);
+  MoveSlots(run, 0, run.size(), to);
+  RemoveChild(parent, run.base);
+  AddChild(parent, to.base);
+  runs_by_link_.Replace(ContentHash(context, ProjectedOf(parent), run.fingerprints[0]), run.base,
+                        to.base);
+  runs_.Retire(run);
+  return to;
+}
+
+// `parent` lost a child: maybe it is the end of a run and has one child left that continues it.
+void PrefixIndex::NoteMerge(EntryId parent) {
+  if (!IsInRun(parent) || merges_.size() >= kMergesMax) return;
+  const RunView run = runs_.ViewOf(parent);
+  if (run.run->life.load(std::memory_order_relaxed) != Run::kInUse) return;
+  const std::uint32_t size = run.size();
+  if (size == 0) return;
+  const EntryId child = run.children[size - 1];
+  if (size < kRunSlotsMax && IsInRun(child) && NextSibling(child) == 0) {
+    merges_.push_back(run.base + size - 1);
+  }
+}
+
+// Fills the run that ends at `end` from its only child. False: they are not what they were noted
+// for any more, or cannot move.
+bool PrefixIndex::Merge(EntryId end) {
+  RunView run;
+  if (!runs_.Find(end, &run)) return false;
+  if (run.run->life.load(std::memory_order_relaxed) != Run::kInUse) return false;
+  const std::uint32_t size = run.size();
+  if (size == 0 || size == kRunSlotsMax || run.base + size - 1 != end) return false;
+  const EntryId child = run.children[size - 1];
+  if (!IsInRun(child) || NextSibling(child) != 0) return false;
+  const RunView below = runs_.ViewOf(child);
+  if (below.run->facts != run.run->facts || !MayMove(run) || !MayMove(below)) return false;
+
+  const ContextId context = run.run->context;
+  const std::uint32_t moved = std::min(below.size(), kRunSlotsMax - size);
+  const std::uint32_t rest = below.size() - moved;
+  below.run->life.store(Run::kMoved, std::memory_order_release);
+  RemoveChild(end, child);
+  const RunView to = MoveRun(run, size + moved);
+  const EntryId old_end = to.base + size - 1;
+  MoveSlots(below, 0, moved, to);
+  const std::uint64_t link = ContentHash(context, to.names[size - 1], below.fingerprints[0]);
+  if (rest > 0) {
+    const RunView tail = runs_.Allocate(rest);
+    const EntryId new_end = to.base + to.size() - 1;
+    tail.run->context = context;
+    tail.run->facts = below.run->facts;
+    tail.run->parent.store(new_end, std::memory_order_relaxed);
+    MoveSlots(below, moved, rest, tail);
+    AddChild(new_end, tail.base);
+    runs_by_link_.Insert(ContentHash(context, to.names[to.size() - 1], tail.fingerprints[0]),
+                         tail.base);
+    NoteMerge(tail.base + tail.size() - 1);
+  }
+  runs_by_link_.Remove(link, child);
+  runs_.Retire(below);
+  NoteMerge(old_end + moved);
+  // The run before may have room for some of it.
+  NoteMerge(to.run->parent.load(std::memory_order_relaxed));
+  return true;
+}
+
+// --- giving up -----------------------------------------------------------------------------------
+
+// Gives up the holes at the end that nothing hangs below. When nothing is left, the run goes, and
+// what it hung below is returned.
+EntryId PrefixIndex::Trim(const RunView& run) {
+  const std::uint32_t before = run.size();
+  std::uint32_t size = before;
+  const ContextId context = run.run->context;
+  while (size > 0 && run.states[size - 1].load(std::memory_order_relaxed) == 0 &&
+         run.children[size - 1] == 0) {
+    --size;
+    slots_by_name_.Remove(NameHash(context, kSharedScope, run.names[size]), run.base + size);
+  }
+  if (size == before) return 0;
+  slot_count_.fetch_sub(before - size, std::memory_order_relaxed);
+  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_relaxed);
+  if (digest != 0 && (digest & 63) >= size) {
+    run.run->full_digest.store(0, std::memory_order_release);
+    RetireDigest(digest >> 6);
+  }
+  run.run->size.store(static_cast<std::uint8_t>(size), std::memory_order_release);
+  if (size > 0) {
+    NoteMerge(run.base + size - 1);
+    return 0;
+  }
+  const EntryId parent = run.run->parent.load(std::memory_order_relaxed);
+  runs_by_link_.Remove(ContentHash(context, ProjectedOf(parent), run.fingerprints[0]), run.base);
+  RemoveChild(parent, run.base);
+  runs_.Retire(run);
+  return parent;
+}
+
+// Takes a run apart into entries, because one of its names is about to mean something else. Rare:
+// no publisher that hashes what it stores makes this happen. Returns the entry of `slot`'s name.
+EntryId PrefixIndex::Loosen(EntryId slot) {
+  const RunView run = runs_.ViewOf(slot);
+  const std::uint32_t size = run.size();
+  const ContextId context = run.run->context;
+  const EntryId top = run.run->parent.load(std::memory_order_relaxed);
+  run.run->life.store(Run::kMoved, std::memory_order_release);
+  // First nothing finds the run by content, so that its blocks are no twins of the entries.
+  runs_by_link_.Remove(ContentHash(context, ProjectedOf(top), run.fingerprints[0]), run.base);
+  RemoveChild(top, run.base);
+  std::vector<EntryId> made(size);
+  EntryId above = top;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const EntryId old_id = run.base + i;
+    const EntryId id = made[i] = NewEntry(context, kSharedScope, {run.names[i], {}});
+    Entry& e = entries_[id];
+    const LinkFacts facts = FactsOf(old_id);
+    const StateId state = run.states[i].load(std::memory_order_relaxed);
+    e.state.store(state, std::memory_order_release);
+    if (holders_.IsLive(state)) {
+      e.fingerprint.store(facts.fingerprint, std::memory_order_release);
+      e.length.store(facts.length, std::memory_order_release);
+      e.check = facts.check;
+      e.extra_keys_on_wire = facts.extra_keys_on_wire;
+      e.parent.store(above, std::memory_order_release);
+      ++contexts_.context(context).linked_entries;
+      AddChild(above, id);
+    }
+    while (run.children[i] != 0) {
+      const EntryId child = run.children[i];
+      RemoveChild(old_id, child);
+      SetParent(child, id);
+      AddChild(id, child);
+    }
+    e.full_digest.store(DigestIdOf(old_id), std::memory_order_release);
+    if (e.parent.load(std::memory_order_relaxed) != 0) SetClass(id, BlockClass::kShared);
+    slots_by_name_.Remove(NameHash(context, kSharedScope, run.names[i]), old_id);
+    above = id;
+  }
+  run.run->full_digest.store(0, std::memory_order_relaxed);
+  slot_count_.fetch_sub(size, std::memory_order_relaxed);
+  runs_.Retire(run);
+  const EntryId wanted = made[run.SlotOf(slot)];
+  // Holes that were kept for a block below them.
+  for (std::uint32_t i = size; i-- > 0;) {
+    if (made[i] != wanted) ReleaseIfUnused(made[i]);
+  }
+  ReleaseIfUnused(top);
+  return wanted;
+}
+
+}  // namespace conductor
