@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "src/ports.h"
+#include "src/rank_counts.h"
 #include "src/types.h"
 
 namespace conductor {
@@ -29,6 +29,14 @@ struct PromptQuery {
   QueryOptions options;
 };
 
+// By content, fingerprints ready (src/hash/fingerprint.h): consecutive full blocks of an unsalted
+// prompt without extra keys. For callers that ask about one prompt again and again.
+struct FingerprintQuery {
+  ContextKey context;
+  std::span<const std::uint64_t> fingerprints;
+  QueryOptions options;
+};
+
 // By name: consecutive block hashes in prompt order.
 struct HashQuery {
   ContextKey context;
@@ -36,16 +44,10 @@ struct HashQuery {
   QueryOptions options;
 };
 
-// Cumulative prefix boundaries: device <= cpu_local <= cpu_share <= disk.
-struct TierCounts {
-  std::uint64_t device = 0, cpu_local = 0, cpu_share = 0, disk = 0;
-  bool operator==(const TierCounts&) const = default;
-};
-
 struct InstanceHits {
   std::string instance_id;
   TierCounts best;                           // maxima over the ranks; longest_matched == disk
-  std::map<std::uint32_t, TierCounts> ranks;
+  RankCounts ranks;
   StreamState stream_state = StreamState::kLive;  // the worst of its own streams
   // It counts a block that only others have (a pool, another engine's shared tier), none of whose
   // streams is live.

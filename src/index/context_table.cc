@@ -1,5 +1,8 @@
 #include "src/index/context_table.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "src/check.h"
 
 namespace conductor {
@@ -23,6 +26,45 @@ Sum128 KeyMix(const ContextKey& key) {
 }
 
 }  // namespace
+
+std::size_t RowView::FindGroup(const std::string& instance_id) const {
+  const auto found = std::lower_bound(
+      groups.begin(), groups.end(), instance_id,
+      [this](const Group& group, const std::string& id) { return InstanceOf(group) < id; });
+  const bool is_it = found != groups.end() && InstanceOf(*found) == instance_id;
+  return is_it ? static_cast<std::size_t>(found - groups.begin()) : groups.size();
+}
+
+void RowView::Add(std::uint32_t slot, const Row* row) {
+  if (slot == slots.size()) slots.push_back(nullptr);
+  slots[slot] = row;
+  const auto place =
+      std::upper_bound(order.begin(), order.end(), row, [this](const Row* a, std::uint32_t b) {
+        return std::tie(a->instance_id, a->dp_rank) <
+               std::tie(slots[b]->instance_id, slots[b]->dp_rank);
+      });
+  order.insert(place, slot);
+  Regroup();
+}
+
+void RowView::Remove(std::uint32_t slot) {
+  slots[slot] = nullptr;
+  while (!slots.empty() && slots.back() == nullptr) slots.pop_back();
+  std::erase(order, slot);
+  Regroup();
+}
+
+void RowView::Regroup() {
+  groups.clear();
+  group_of.assign(slots.size(), 0);
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    const bool same =
+        i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
+    if (!same) groups.push_back({i, i});
+    groups.back().end = i + 1;
+    group_of[order[i]] = static_cast<std::uint32_t>(groups.size() - 1);
+  }
+}
 
 ContextTable::~ContextTable() {
   for (ContextId id = 1; id < contexts_.end_id(); ++id) {
@@ -80,8 +122,7 @@ std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::stri
   auto* rows = new RowView(*old);
   std::uint32_t slot = 0;
   while (slot < rows->size() && (*rows)[slot] != nullptr) ++slot;
-  if (slot == rows->size()) rows->push_back(nullptr);
-  (*rows)[slot] = new Row{stream, instance_id, dp_rank, FindStream(stream)};
+  rows->Add(slot, new Row{stream, instance_id, dp_rank, FindStream(stream)});
   context.rows.store(rows, std::memory_order_release);
   retired_.RetireObject(const_cast<RowView*>(old));
   row_slots_[{id, stream}] = slot;
@@ -95,8 +136,7 @@ void ContextTable::RemoveRow(ContextId id, StreamId stream) {
   const RowView* old = context.rows.load(std::memory_order_relaxed);
   auto* rows = new RowView(*old);
   const Row* row = (*rows)[it->second];
-  (*rows)[it->second] = nullptr;
-  while (!rows->empty() && rows->back() == nullptr) rows->pop_back();
+  rows->Remove(it->second);
   context.rows.store(rows, std::memory_order_release);
   retired_.RetireObject(const_cast<RowView*>(old));
   retired_.RetireObject(const_cast<Row*>(row));

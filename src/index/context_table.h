@@ -51,8 +51,33 @@ struct Row {
   const StreamShared* shared = nullptr;
 };
 
-// Immutable once published. Free slots are null.
-using RowView = std::vector<const Row*>;
+// A context's rows by slot; free slots are null. Immutable once published.
+struct RowView {
+  // Rows of one instance, by ascending rank: order[begin, end).
+  struct Group {
+    std::uint32_t begin = 0, end = 0;
+  };
+  std::vector<const Row*> slots;
+  std::vector<std::uint32_t> order;     // slots in use, by (instance id, rank)
+  std::vector<Group> groups;            // by instance id
+  std::vector<std::uint32_t> group_of;  // by slot
+
+  std::size_t size() const { return slots.size(); }
+  const Row* operator[](std::size_t slot) const { return slots[slot]; }
+  auto begin() const { return slots.begin(); }
+  auto end() const { return slots.end(); }
+  const std::string& InstanceOf(const Group& group) const {
+    return slots[order[group.begin]]->instance_id;
+  }
+  // By instance id; groups.size(): no such instance.
+  std::size_t FindGroup(const std::string& instance_id) const;
+
+ private:
+  friend class ContextTable;
+  void Add(std::uint32_t slot, const Row* row);
+  void Remove(std::uint32_t slot);
+  void Regroup();
+};
 
 struct ContextProfile {
   HashProfile profile;

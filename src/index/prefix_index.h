@@ -215,7 +215,11 @@ class PrefixIndex {
     const EntryId above = FindName(context, kSharedScope, {shared_name, {}});
     ForContentBelow({above, context, kSharedScope, {shared_name, {}}}, fingerprint, length, visit);
   }
-  // The run that begins below the last slot of `run` with this fingerprint, or 0.
+  // The block of a run below a block or a root, by content; 0: none.
+  EntryId FindRunBelow(EntryId above, std::uint64_t fingerprint) const {
+    return FindRunBelow({above, ContextOf(above), ScopeOf(above), NameOf(above)}, fingerprint);
+  }
+  // The same below the last slot of a run.
   EntryId FindNextRun(const RunTable::View& run, std::uint64_t fingerprint) const;
   // Where the block of slot `id`, whose run has moved, is now; 0: nowhere.
   EntryId FindMoved(EntryId id) const {
@@ -227,6 +231,7 @@ class PrefixIndex {
   bool IsLive(EntryId id) const { return holders_.IsLive(StateOf(id)); }
   bool IsHeld(EntryId id) const { return holders_.IsHeld(StateOf(id)); }
   std::optional<Digest> FindDigest(ContextId context, Scope scope, const BlockName& name) const;
+  const Digest& DigestAt(std::uint32_t digest) const { return digests_[digest]; }
 
  private:
   static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected) {

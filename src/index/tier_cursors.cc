@@ -3,25 +3,52 @@
 #include <algorithm>
 
 namespace conductor {
+namespace {
+
+// A thread keeps memory for contexts of this many rows.
+constexpr std::size_t kKeptRowsMax = 65'536;
+
+}  // namespace
+
+TierCursors::Scratch& TierCursors::ThreadsScratch(std::size_t rows) {
+  thread_local Scratch scratch;
+  if (scratch.rows.size() > kKeptRowsMax && rows < kKeptRowsMax) {
+    std::vector<RowState>().swap(scratch.rows);
+  }
+  if (scratch.rows.size() < rows) scratch.rows.resize(rows);
+  ++scratch.stamp;
+  scratch.touched.clear();
+  scratch.active.clear();
+  scratch.matched.clear();
+  scratch.last_states.clear();
+  return scratch;
+}
 
 TierCursors::TierCursors(const HolderTable& holders, const ContextTable& contexts,
-                         const RowView& rows, const std::string& instance_id)
+                         const RowView& rows, const RowView::Group* group)
     : holders_(holders),
       contexts_(contexts),
       rows_(rows),
-      instance_id_(instance_id),
-      presence_(rows.size(), 0),
-      rests_on_degraded_(rows.size(), false),
-      phase_(rows.size(), 0),
-      bounds_(rows.size() * kTierCount, 0) {}
+      group_(group),
+      scratch_(ThreadsScratch(rows.size())) {}
 
 bool TierCursors::Wanted(std::uint32_t row) const {
-  return rows_[row] != nullptr && (instance_id_.empty() || rows_[row]->instance_id == instance_id_);
+  return rows_[row] != nullptr &&
+         (group_ == nullptr || &rows_.groups[rows_.group_of[row]] == group_);
+}
+
+TierCursors::RowState& TierCursors::StateOf(std::uint32_t row) {
+  RowState& state = scratch_.rows[row];
+  if (state.stamp != scratch_.stamp) {
+    state = RowState{};
+    state.stamp = scratch_.stamp;
+  }
+  return state;
 }
 
 void TierCursors::MarkPresence(std::span<const StateId> states) {
-  for (std::uint32_t row : touched_) presence_[row] = 0;
-  touched_.clear();
+  for (std::uint32_t row : scratch_.touched) scratch_.rows[row].presence = 0;
+  scratch_.touched.clear();
   everyone_ = everyone_live_ = 0;
   for (StateId state : states) {
     const HolderSet* set = holders_.Find(state);
@@ -40,62 +67,57 @@ void TierCursors::MarkPresence(std::span<const StateId> states) {
           rows_[holder.row]->stream != holder.key.stream) {
         continue;
       }
-      if (presence_[holder.row] == 0) touched_.push_back(holder.row);
-      presence_[holder.row] |= bit;
+      RowState& row = StateOf(holder.row);
+      if (row.presence == 0) scratch_.touched.push_back(holder.row);
+      row.presence |= bit;
     }
   }
 }
 
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
-  if (started_ &&
-      std::equal(states.begin(), states.end(), last_states_.begin(), last_states_.end())) {
+  std::vector<std::uint32_t>& active = scratch_.active;
+  if (started_ && std::equal(states.begin(), states.end(), scratch_.last_states.begin(),
+                             scratch_.last_states.end())) {
     tokens_ = tokens_after;
-    return !active_.empty();
+    return !active.empty();
   }
   MarkPresence(states);
-  last_states_.assign(states.begin(), states.end());
+  scratch_.last_states.assign(states.begin(), states.end());
   if (!started_) {
     started_ = true;
-    if (everyone_ != 0) {
-      for (std::uint32_t row = 0; row < rows_.size(); ++row) {
-        if (Wanted(row)) active_.push_back(row);
-      }
-    } else {
-      for (std::uint32_t row : touched_) {
-        if (Wanted(row)) active_.push_back(row);
-      }
+    const std::vector<std::uint32_t>& candidates = everyone_ != 0 ? rows_.order : scratch_.touched;
+    for (std::uint32_t row : candidates) {
+      if (Wanted(row)) active.push_back(row);
     }
+    scratch_.matched = active;
   }
-  std::erase_if(active_, [&](std::uint32_t row) {
-    const std::uint8_t present = presence_[row] | everyone_;
-    std::uint8_t& phase = phase_[row];
-    while (phase < kTierCount && (present & (1u << phase)) == 0) {
-      bounds_[row * kTierCount + phase] = tokens_;
-      ++phase;
+  std::erase_if(active, [&](std::uint32_t row) {
+    RowState& state = StateOf(row);
+    const std::uint8_t present = state.presence | everyone_;
+    while (state.phase < kTierCount && (present & (1u << state.phase)) == 0) {
+      state.bounds[state.phase++] = tokens_;
     }
-    if (phase == kTierCount) return true;
-    const unsigned bit = 1u << phase;
-    if (((presence_[row] | everyone_live_) & bit) == 0) rests_on_degraded_[row] = true;
+    if (state.phase == kTierCount) return true;
+    const unsigned bit = 1u << state.phase;
+    if (((state.presence | everyone_live_) & bit) == 0) state.rests_on_degraded = true;
     return false;
   });
   tokens_ = tokens_after;
-  return !active_.empty();
+  return !active.empty();
 }
 
-std::vector<TierCursors::RowCounts> TierCursors::Finish() {
-  for (std::uint32_t row : active_) {
-    for (int phase = phase_[row]; phase < kTierCount; ++phase) {
-      bounds_[row * kTierCount + phase] = tokens_;
-    }
+void TierCursors::Finish() {
+  for (std::uint32_t row : scratch_.active) {
+    RowState& state = scratch_.rows[row];
+    for (int phase = state.phase; phase < kTierCount; ++phase) state.bounds[phase] = tokens_;
   }
-  std::vector<RowCounts> result;
-  result.reserve(rows_.size());
-  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
-    if (!Wanted(row)) continue;
-    const std::uint64_t* b = &bounds_[row * kTierCount];
-    result.push_back({rows_[row], {b[0], b[1], b[2], b[3]}, rests_on_degraded_[row]});
-  }
-  return result;
+}
+
+TierCursors::RowCounts TierCursors::Of(std::uint32_t row) const {
+  const RowState& state = scratch_.rows[row];
+  if (state.stamp != scratch_.stamp) return {};
+  const std::uint64_t* b = state.bounds;
+  return {{b[0], b[1], b[2], b[3]}, state.rests_on_degraded};
 }
 
 }  // namespace conductor

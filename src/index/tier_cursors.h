@@ -2,15 +2,15 @@
 //
 // Per rank one cursor and four ordered phases, device -> cpu_local -> cpu_share -> disk. Each phase
 // consumes consecutive blocks present in its tier for that rank; the cursor never goes back to a
-// higher tier. Ranks are looked at only where the set of holders changes (a break point), so the
-// cost does not grow with instances x blocks.
+// higher tier. Ranks are looked at only where the set of holders changes (a break point), and only
+// those that hold something, so the cost grows neither with instances x blocks nor with the
+// instances that have nothing.
 //
-// Used by one reader, under its EpochGuard.
+// Used by one reader, under its EpochGuard; one at a time on a thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "src/index/context_table.h"
@@ -21,40 +21,57 @@ namespace conductor {
 
 class TierCursors {
  public:
-  // `instance_id` empty: every row.
+  // `group`: the only instance that is asked for, as a group of `rows`; none: all.
   TierCursors(const HolderTable& holders, const ContextTable& contexts, const RowView& rows,
-              const std::string& instance_id);
+              const RowView::Group* group);
 
   // The next position: the sets of its live entries (sorted, distinct), and the boundary in tokens
-  // behind it. False: no rank goes on.
+  // behind it. False: no rank goes on. The same for a stretch of positions that have these sets.
   bool Advance(std::span<const StateId> states, std::uint64_t tokens_after);
+  // No position follows.
+  void Finish();
 
-  // Rows in slot order, with their final counts. Null rows are skipped.
   struct RowCounts {
-    const Row* row;
     TierCounts counts;
     // It counts a block that only others have, none of whose streams is live.
-    bool rests_on_degraded;
+    bool rests_on_degraded = false;
   };
-  std::vector<RowCounts> Finish();
+  // After Finish: what a row matched.
+  RowCounts Of(std::uint32_t row) const;
+  // The rows that matched something.
+  std::span<const std::uint32_t> matched() const { return scratch_.matched; }
 
  private:
+  // What a query needs of a row; older stamps mean nothing.
+  struct RowState {
+    std::uint64_t stamp = 0;
+    std::uint8_t presence = 0;  // bit t = present in tier t+1 for that rank
+    std::uint8_t phase = 0;
+    bool rests_on_degraded = false;
+    std::uint64_t bounds[kTierCount] = {};
+  };
+  // A thread's, kept from query to query: nothing is allocated or cleared for rows that hold
+  // nothing.
+  struct Scratch {
+    std::uint64_t stamp = 0;
+    std::vector<RowState> rows;
+    std::vector<std::uint32_t> touched;  // rows whose presence is not zero
+    std::vector<std::uint32_t> active, matched;
+    std::vector<StateId> last_states;
+  };
+  static Scratch& ThreadsScratch(std::size_t rows);
+
   void MarkPresence(std::span<const StateId> states);
   bool Wanted(std::uint32_t row) const;
+  RowState& StateOf(std::uint32_t row);
 
   const HolderTable& holders_;
   const ContextTable& contexts_;
   const RowView& rows_;
-  const std::string& instance_id_;
-  std::vector<StateId> last_states_;
-  std::vector<std::uint8_t> presence_;  // per row: bit t = present in tier t+1 for that rank
-  std::vector<std::uint32_t> touched_;  // rows whose presence is not zero
-  std::uint8_t everyone_ = 0;           // tiers present for every rank
-  std::uint8_t everyone_live_ = 0;      // those of them that a live stream vouches for
-  std::vector<bool> rests_on_degraded_;
-  std::vector<std::uint8_t> phase_;
-  std::vector<std::uint64_t> bounds_;  // rows x 4
-  std::vector<std::uint32_t> active_;
+  const RowView::Group* group_;
+  Scratch& scratch_;
+  std::uint8_t everyone_ = 0;       // tiers present for every rank
+  std::uint8_t everyone_live_ = 0;  // those of them that a live stream vouches for
   std::uint64_t tokens_ = 0;
   bool started_ = false;
 };

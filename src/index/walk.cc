@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "src/check.h"
 #include "src/index/prompt_blocks.h"
+#include "src/index/run_walk.h"
 #include "src/index/tier_cursors.h"
 
 namespace conductor {
@@ -31,37 +33,83 @@ void Merge(TierCounts& best, const TierCounts& counts) {
   best.disk = std::max(best.disk, counts.disk);
 }
 
-QueryAnswer Assemble(std::vector<TierCursors::RowCounts> rows, const QueryOptions& options) {
+// One instance in the order of an answer: by what it matched, then by id.
+struct Candidate {
+  TierCounts best;
+  std::uint32_t group = 0;
+
+  bool operator<(const Candidate& other) const {
+    if (best.disk != other.best.disk) return best.disk > other.best.disk;
+    if (best.device != other.best.device) return best.device > other.best.device;
+    return group < other.group;
+  }
+};
+
+// The instances of an answer, best first. With `top_k`, those that matched nothing are not even
+// looked at unless they are needed to fill it.
+std::vector<Candidate> Choose(const TierCursors& cursors, const RowView& rows,
+                              std::size_t only_group, const QueryOptions& options) {
+  std::vector<Candidate> chosen;
+  const auto add = [&](std::uint32_t group) {
+    Candidate candidate;
+    candidate.group = group;
+    for (std::uint32_t i = rows.groups[group].begin; i < rows.groups[group].end; ++i) {
+      Merge(candidate.best, cursors.Of(rows.order[i]).counts);
+    }
+    if (candidate.best.disk >= options.min_tokens) chosen.push_back(candidate);
+  };
+  const auto groups = static_cast<std::uint32_t>(rows.groups.size());
+  if (!options.instance_id.empty()) {
+    if (only_group < groups) add(static_cast<std::uint32_t>(only_group));
+  } else if (options.top_k == 0 || options.top_k >= groups) {
+    chosen.reserve(groups);
+    for (std::uint32_t group = 0; group < groups; ++group) add(group);
+  } else {
+    std::vector<std::uint32_t> matched;
+    matched.reserve(cursors.matched().size());
+    for (std::uint32_t row : cursors.matched()) matched.push_back(rows.group_of[row]);
+    std::sort(matched.begin(), matched.end());
+    matched.erase(std::unique(matched.begin(), matched.end()), matched.end());
+    for (std::uint32_t group : matched) add(group);
+    if (options.min_tokens == 0) {
+      auto next = matched.begin();
+      for (std::uint32_t group = 0; chosen.size() < options.top_k && group < groups; ++group) {
+        if (next != matched.end() && *next == group) {
+          ++next;
+        } else {
+          add(group);
+        }
+      }
+    }
+  }
+  if (options.top_k > 0 && chosen.size() > options.top_k) {
+    std::partial_sort(chosen.begin(), chosen.begin() + options.top_k, chosen.end());
+    chosen.resize(options.top_k);
+  } else {
+    std::sort(chosen.begin(), chosen.end());
+  }
+  return chosen;
+}
+
+QueryAnswer Assemble(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
+                     const QueryOptions& options) {
   QueryAnswer answer;
   answer.context_known = true;
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.row->instance_id, a.row->dp_rank) <
-           std::tie(b.row->instance_id, b.row->dp_rank);
-  });
-  for (const auto& [row, counts, rests_on_degraded] : rows) {
-    if (answer.instances.empty() || answer.instances.back().instance_id != row->instance_id) {
-      answer.instances.emplace_back().instance_id = row->instance_id;
+  const std::vector<Candidate> chosen = Choose(cursors, rows, only_group, options);
+  answer.instances.reserve(chosen.size());
+  for (const Candidate& candidate : chosen) {
+    const RowView::Group& group = rows.groups[candidate.group];
+    InstanceHits& hits = answer.instances.emplace_back();
+    hits.instance_id = rows.InstanceOf(group);
+    hits.best = candidate.best;
+    for (std::uint32_t i = group.begin; i < group.end; ++i) {
+      const Row& row = *rows[rows.order[i]];
+      const auto [counts, rests_on_degraded] = cursors.Of(rows.order[i]);
+      hits.ranks[row.dp_rank] = counts;
+      const StreamState state = row.shared->Trust();
+      if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+      hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
     }
-    InstanceHits& hits = answer.instances.back();
-    hits.ranks[row->dp_rank] = counts;
-    Merge(hits.best, counts);
-    const StreamState state = row->shared->Trust();
-    if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
-    hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
-  }
-  if (options.min_tokens > 0) {
-    std::erase_if(answer.instances,
-                  [&](const InstanceHits& hits) { return hits.best.disk < options.min_tokens; });
-  }
-  std::stable_sort(answer.instances.begin(), answer.instances.end(),
-                   [](const InstanceHits& a, const InstanceHits& b) {
-                     if (a.best.disk != b.best.disk) return a.best.disk > b.best.disk;
-                     return a.best.device > b.best.device;
-                   });
-  if (options.top_k > 0 && answer.instances.size() > options.top_k) {
-    answer.instances.resize(options.top_k);
-  }
-  for (const InstanceHits& hits : answer.instances) {
     if (hits.stream_state != StreamState::kLive || hits.rests_on_degraded) {
       answer.degraded.push_back(hits.instance_id);
     }
@@ -100,7 +148,8 @@ class PromptWalk {
       : index_(index),
         context_(context),
         blocks_(blocks),
-        has_fragments_(index.contexts().context(context).fragments.load() > 0) {}
+        has_fragments_(blocks.HasTokens() &&
+                       index.contexts().context(context).fragments.load() > 0) {}
 
   Status Run(TierCursors& cursors) {
     object_names_differ_ = has_fragments_ && blocks_.ObjectNamesDiffer();
@@ -108,6 +157,16 @@ class PromptWalk {
     if (EntryId root = index_.FindRoot(context_, blocks_.salt())) here.entries.push_back(root);
     for (std::size_t i = 0; i < blocks_.count(); ++i) {
       if (here.entries.empty() && !has_fragments_) break;
+      if (OnlyRunsFollow(here)) {
+        const RunStretch stretch = WalkRuns(index_, context_, blocks_, cursors, here.entries[0], i);
+        if (stretch.ended) break;
+        if (stretch.blocks > 0) {
+          i += stretch.blocks;
+          here.entries[0] = stretch.last;
+          if (stretch.checkpoint != 0) checkpoint_ = {stretch.checkpoint_at, stretch.checkpoint};
+          if (i == blocks_.count()) break;
+        }
+      }
       Position next;
       FollowContent(here, i, next);
       if (has_fragments_) {
@@ -127,6 +186,15 @@ class PromptWalk {
   }
 
  private:
+  // Whether the next blocks by content can only be in runs, and names need not be followed.
+  bool OnlyRunsFollow(const Position& here) const {
+    if (here.entries.size() != 1 || here.exact_name || object_names_differ_) return false;
+    if (chain_ == Chain::kFollowing) return false;
+    const Context& context = index_.contexts().context(context_);
+    return context.own_content.load(std::memory_order_acquire) == 0 &&
+           context.twins.load(std::memory_order_acquire) == 0;
+  }
+
   void FollowContent(const Position& here, std::size_t i, Position& next) {
     const std::uint64_t fingerprint = blocks_.Fingerprint(i);
     const std::uint32_t length = blocks_.Length(i);
@@ -169,6 +237,7 @@ class PromptWalk {
       });
       if (shared) return {};
       chain_ = Chain::kFollowing;
+      if (checkpoint_) blocks_.SetCheckpoint(checkpoint_->first, index_.DigestAt(checkpoint_->second));
     }
     CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
     const std::uint64_t name = Project(digest);
@@ -202,6 +271,7 @@ class PromptWalk {
   bool has_fragments_;
   bool object_names_differ_ = false;
   Chain chain_ = Chain::kNotStarted;
+  std::optional<std::pair<std::size_t, std::uint32_t>> checkpoint_;  // position, id of its digest
 };
 
 // The context, when it exists.
@@ -209,6 +279,30 @@ ContextId FindExisting(const PrefixIndex& index, const ContextKey& key) {
   const ContextId id = index.contexts().Find(key);
   return id != 0 && index.contexts().context(id).Exists() ? id : 0;
 }
+
+// The rows of one answer: found, followed and put together.
+struct Answering {
+  Answering(const PrefixIndex& index, ContextId context, const QueryOptions& query_options)
+      : options(query_options),
+        rows(*index.contexts().context(context).rows.load(std::memory_order_acquire)),
+        group(options.instance_id.empty() ? rows.groups.size()
+                                          : rows.FindGroup(options.instance_id)),
+        cursors(index.holders(), index.contexts(), rows,
+                options.instance_id.empty() ? nullptr
+                : group < rows.groups.size() ? &rows.groups[group]
+                                             : &kNoGroup) {}
+
+  QueryAnswer Finish() {
+    cursors.Finish();
+    return Assemble(cursors, rows, group, options);
+  }
+
+  static constexpr RowView::Group kNoGroup = {};
+  const QueryOptions& options;
+  const RowView& rows;
+  std::size_t group;
+  TierCursors cursors;
+};
 
 }  // namespace
 
@@ -218,19 +312,30 @@ Result<QueryAnswer> MatchPrompt(const PrefixIndex& index, const PromptQuery& que
   if (id == 0) return QueryAnswer{};
   const Context& context = index.contexts().context(id);
   const ContextProfile* profile = context.profile.load(std::memory_order_acquire);
-  const RowView* rows = context.rows.load(std::memory_order_acquire);
+  Answering answering(index, id, query.options);
   PromptBlocks blocks(query, profile->profile.strategy, profile->hasher);
-  TierCursors cursors(index.holders(), index.contexts(), *rows, query.options.instance_id);
-  CONDUCTOR_RETURN_IF_ERROR(PromptWalk(index, id, blocks).Run(cursors));
-  return Assemble(cursors.Finish(), query.options);
+  CONDUCTOR_RETURN_IF_ERROR(PromptWalk(index, id, blocks).Run(answering.cursors));
+  return answering.Finish();
+}
+
+QueryAnswer MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query) {
+  EpochGuard guard;
+  const ContextId id = FindExisting(index, query.context);
+  if (id == 0) return {};
+  const ContextProfile* profile =
+      index.contexts().context(id).profile.load(std::memory_order_acquire);
+  Answering answering(index, id, query.options);
+  PromptBlocks blocks(query, profile->hasher);
+  const Status walked = PromptWalk(index, id, blocks).Run(answering.cursors);
+  CHECK(walked);  // only chains can fail
+  return answering.Finish();
 }
 
 QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
   EpochGuard guard;
   const ContextId id = FindExisting(index, query.context);
   if (id == 0) return {};
-  const RowView* rows = index.contexts().context(id).rows.load(std::memory_order_acquire);
-  TierCursors cursors(index.holders(), index.contexts(), *rows, query.options.instance_id);
+  Answering answering(index, id, query.options);
   std::uint64_t tokens = 0;
   for (std::uint64_t hash : query.hashes) {
     Position position;
@@ -254,9 +359,9 @@ QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {
     position.Collect();
     if (position.states.empty()) break;
     tokens += length != 0 ? length : query.context.block_size;
-    if (!cursors.Advance(position.states, tokens)) break;
+    if (!answering.cursors.Advance(position.states, tokens)) break;
   }
-  return Assemble(cursors.Finish(), query.options);
+  return answering.Finish();
 }
 
 }  // namespace conductor

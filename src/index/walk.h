@@ -1,6 +1,7 @@
 // Walks: how a prompt, or a list of block hashes, is matched against the index.
 //
-// By content: from the root of the prompt's salt, child after child by fingerprint. Publishers that
+// By content: from the root of the prompt's salt, child after child by fingerprint: along runs many
+// blocks at a time, looking at holders only where they change (run_walk.h). Publishers that
 // name the same content differently have entries of their own, so a position is a small set of
 // entries. In a context with fragments, from the first position without a shared block on, the walk
 // also follows the exact hash chain over its own tokens for as long as names match, and returns to
@@ -20,6 +21,8 @@ namespace conductor {
 // An unknown context answers with context_known == false. Errors: a prompt the context's hash
 // strategy refuses (negative SGLang tokens).
 Result<QueryAnswer> MatchPrompt(const PrefixIndex& index, const PromptQuery& query);
+// What is known by name only is not followed: there are no tokens to hash.
+QueryAnswer MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query);
 QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query);
 
 }  // namespace conductor

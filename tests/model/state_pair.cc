@@ -13,7 +13,7 @@ namespace {
 Hits ToHits(const QueryAnswer& answer) {
   Hits hits;
   for (const InstanceHits& instance : answer.instances) {
-    hits[instance.instance_id] = instance.ranks;
+    hits[instance.instance_id] = {instance.ranks.begin(), instance.ranks.end()};
   }
   return hits;
 }

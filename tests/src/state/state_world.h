@@ -107,7 +107,9 @@ class StateWorld {
   TierCounts Ask(const std::string& instance, const std::vector<int>& contents,
                  std::uint32_t rank = 0) const {
     for (const InstanceHits& hits : Answer(contents).instances) {
-      if (hits.instance_id == instance && hits.ranks.contains(rank)) return hits.ranks.at(rank);
+      if (hits.instance_id == instance && hits.ranks.contains(rank)) {
+        return hits.ranks.find(rank)->second;
+      }
     }
     return {};
   }
