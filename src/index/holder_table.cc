@@ -68,6 +68,8 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
   for (HolderId h : holders) {
     if (holders_[h].states.size() >= holders_[h].compact_at) CompactStates(h);
     holders_[h].states.push_back(id);
+    const HolderKey& key = holders_[h].key;
+    if (key.pool != 0 || key.unproven || key.tier == Tier::kCpuShare) set->plain = false;
     if (holders_[h].retired.load(std::memory_order_relaxed)) {
       set->has_retired = true;
     } else {

@@ -54,13 +54,16 @@ struct HolderSet {
   ContextId context = 0;
   std::uint32_t size = 0;
   std::unique_ptr<HolderId[]> holders;  // ascending
+  // Every holder is an engine's, verified, of a tier that is its own: each (row, tier) is there
+  // once, and means that row alone.
+  bool plain = true;
   std::uint64_t set_hash = 0;
   std::atomic<std::uint32_t> live{0};          // holders that are not retired
   std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
   // Writer only.
   std::uint64_t entries = 0, fragments = 0;
   StateId without_retired = 0;  // what WithoutRetired made last
-  bool has_retired = false;
+  std::atomic<bool> has_retired{false};
   bool idle = false;   // in the queue of sets that may be freed
   bool freed = false;  // only readers that met it before may still look at it
   struct Transition {

@@ -1,6 +1,7 @@
 #include "src/index/tier_cursors.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace conductor {
 namespace {
@@ -18,7 +19,6 @@ TierCursors::Scratch& TierCursors::ThreadsScratch(std::size_t rows) {
   if (scratch.rows.size() < rows) scratch.rows.resize(rows);
   ++scratch.stamp;
   scratch.touched.clear();
-  scratch.active.clear();
   scratch.matched.clear();
   scratch.last_states.clear();
   return scratch;
@@ -74,41 +74,105 @@ void TierCursors::MarkPresence(std::span<const StateId> states) {
   }
 }
 
+// The first position: whoever has it sets out.
+void TierCursors::Start() {
+  started_ = true;
+  const std::vector<std::uint32_t>& candidates = everyone_ != 0 ? rows_.order : scratch_.touched;
+  for (std::uint32_t row : candidates) {
+    if (!Wanted(row)) continue;
+    StateOf(row).active = true;
+    scratch_.matched.push_back(row);
+  }
+  active_ = scratch_.matched.size();
+}
+
+// Past the tiers that do not have the position for an active row.
+void TierCursors::AdvanceRow(std::uint32_t row) {
+  RowState& state = scratch_.rows[row];
+  const std::uint8_t present = state.presence | everyone_;
+  while (state.phase < kTierCount && (present & (1u << state.phase)) == 0) {
+    state.bounds[state.phase++] = tokens_;
+  }
+  if (state.phase == kTierCount) {
+    state.active = false;
+    --active_;
+    return;
+  }
+  const unsigned bit = 1u << state.phase;
+  if (((state.presence | everyone_live_) & bit) == 0) state.rests_on_degraded = true;
+}
+
+// From one plain set to another: only rows of holders that left can fall. False: the sets are not
+// plain, and everything has to be looked at.
+bool TierCursors::AdvanceByDifference(StateId next) {
+  if (scratch_.last_states.size() != 1) return false;
+  const HolderSet* from = holders_.Find(scratch_.last_states[0]);
+  const HolderSet* to = holders_.Find(next);
+  if (from == nullptr || to == nullptr || !from->plain || !to->plain) return false;
+  // Of two generations of one holder, the retired one leaves nothing behind.
+  if (from->has_retired || to->has_retired) return false;
+  const auto row_of = [&](HolderId id) -> RowState* {
+    const Holder& holder = holders_.holder(id);
+    if (holder.row >= rows_.size() || rows_[holder.row] == nullptr ||
+        rows_[holder.row]->stream != holder.key.stream) {
+      return nullptr;
+    }
+    return &StateOf(holder.row);
+  };
+  const auto bit_of = [&](HolderId id) {
+    return static_cast<std::uint8_t>(1u << (static_cast<int>(holders_.holder(id).key.tier) - 1));
+  };
+  const HolderId* a = from->holders.get();
+  const HolderId* b = to->holders.get();
+  const HolderId* const a_end = a + from->size;
+  const HolderId* const b_end = b + to->size;
+  scratch_.fallen.clear();
+  while (a != a_end || b != b_end) {
+    std::tie(a, b) = std::mismatch(a, a_end, b, b_end);
+    if (b == b_end || (a != a_end && *a < *b)) {
+      if (a == a_end) break;
+      if (RowState* row = row_of(*a)) {
+        row->presence &= static_cast<std::uint8_t>(~bit_of(*a));
+        if (row->active) scratch_.fallen.push_back(holders_.holder(*a).row);
+      }
+      ++a;
+    } else {
+      RowState* row = row_of(*b);
+      if (row != nullptr && !holders_.holder(*b).retired.load(std::memory_order_acquire)) {
+        if (row->presence == 0) scratch_.touched.push_back(holders_.holder(*b).row);
+        row->presence |= bit_of(*b);
+      }
+      ++b;
+    }
+  }
+  // When all is known: a row may have it in another tier now.
+  for (std::uint32_t row : scratch_.fallen) {
+    if (scratch_.rows[row].active) AdvanceRow(row);
+  }
+  return true;
+}
+
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
-  std::vector<std::uint32_t>& active = scratch_.active;
-  if (started_ && std::equal(states.begin(), states.end(), scratch_.last_states.begin(),
-                             scratch_.last_states.end())) {
-    tokens_ = tokens_after;
-    return !active.empty();
-  }
-  MarkPresence(states);
-  scratch_.last_states.assign(states.begin(), states.end());
-  if (!started_) {
-    started_ = true;
-    const std::vector<std::uint32_t>& candidates = everyone_ != 0 ? rows_.order : scratch_.touched;
-    for (std::uint32_t row : candidates) {
-      if (Wanted(row)) active.push_back(row);
+  const bool same = started_ && std::equal(states.begin(), states.end(),
+                                           scratch_.last_states.begin(), scratch_.last_states.end());
+  if (!same) {
+    if (!started_ || states.size() != 1 || !AdvanceByDifference(states[0])) {
+      MarkPresence(states);
+      if (!started_) Start();
+      for (std::uint32_t row : scratch_.matched) {
+        if (scratch_.rows[row].active) AdvanceRow(row);
+      }
     }
-    scratch_.matched = active;
+    scratch_.last_states.assign(states.begin(), states.end());
   }
-  std::erase_if(active, [&](std::uint32_t row) {
-    RowState& state = StateOf(row);
-    const std::uint8_t present = state.presence | everyone_;
-    while (state.phase < kTierCount && (present & (1u << state.phase)) == 0) {
-      state.bounds[state.phase++] = tokens_;
-    }
-    if (state.phase == kTierCount) return true;
-    const unsigned bit = 1u << state.phase;
-    if (((state.presence | everyone_live_) & bit) == 0) state.rests_on_degraded = true;
-    return false;
-  });
   tokens_ = tokens_after;
-  return !active.empty();
+  return active_ > 0;
 }
 
 void TierCursors::Finish() {
-  for (std::uint32_t row : scratch_.active) {
+  for (std::uint32_t row : scratch_.matched) {
     RowState& state = scratch_.rows[row];
+    if (!state.active) continue;
     for (int phase = state.phase; phase < kTierCount; ++phase) state.bounds[phase] = tokens_;
   }
 }

@@ -48,6 +48,7 @@ class TierCursors {
     std::uint8_t presence = 0;  // bit t = present in tier t+1 for that rank
     std::uint8_t phase = 0;
     bool rests_on_degraded = false;
+    bool active = false;  // its cursor goes on
     std::uint64_t bounds[kTierCount] = {};
   };
   // A thread's, kept from query to query: nothing is allocated or cleared for rows that hold
@@ -56,12 +57,16 @@ class TierCursors {
     std::uint64_t stamp = 0;
     std::vector<RowState> rows;
     std::vector<std::uint32_t> touched;  // rows whose presence is not zero
-    std::vector<std::uint32_t> active, matched;
+    std::vector<std::uint32_t> matched;  // rows that were ever active
+    std::vector<std::uint32_t> fallen;   // active rows that lost a tier
     std::vector<StateId> last_states;
   };
   static Scratch& ThreadsScratch(std::size_t rows);
 
   void MarkPresence(std::span<const StateId> states);
+  void Start();
+  void AdvanceRow(std::uint32_t row);
+  bool AdvanceByDifference(StateId state);
   bool Wanted(std::uint32_t row) const;
   RowState& StateOf(std::uint32_t row);
 
@@ -73,6 +78,7 @@ class TierCursors {
   std::uint8_t everyone_ = 0;       // tiers present for every rank
   std::uint8_t everyone_live_ = 0;  // those of them that a live stream vouches for
   std::uint64_t tokens_ = 0;
+  std::size_t active_ = 0;
   bool started_ = false;
 };
 
