@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "http/http_server.h"
 #include "replay/subscriptions.h"
 #include "rpc/rpc_server.h"
+#include "src/index/mix.h"
 #include "storage/log_format.h"
 #include "storage/rocksdb_event_log.h"
 
@@ -125,6 +127,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
   RemovePortsFile(config.data_dir);
   LogLine(LogLevel::kInfo, "event=log_opened " + ToLine(parts.log->GetRecoveryReport()));
 
+  std::random_device device;
+  SetHashMixKey((std::uint64_t{device()} << 32) | device());
   parts.service = std::make_unique<ConductorService>(MakeServiceOptions(config), *parts.log,
                                                      *parts.log, parts.clock);
   parts.service->OnFatal(std::move(on_fatal));

@@ -14,9 +14,9 @@
 namespace conductor {
 
 struct QueryOptions {
-  std::string instance_id;        // empty: every instance of the context
-  std::uint32_t top_k = 0;        // 0: all
-  std::uint64_t min_tokens = 0;   // only instances with longest_matched >= this
+  std::string instance_id;       // empty: every instance of the context
+  std::uint32_t top_k = 0;       // 0: all
+  std::uint64_t min_tokens = 0;  // only instances with longest_matched >= this
   bool detail = false;
 };
 
@@ -46,7 +46,7 @@ struct HashQuery {
 
 struct InstanceHits {
   std::string instance_id;
-  TierCounts best;                           // maxima over the ranks; longest_matched == disk
+  TierCounts best;  // maxima over the ranks; longest_matched == disk
   RankCounts ranks;
   StreamState stream_state = StreamState::kLive;  // the worst of its own streams
   // It counts a block that only others have (a pool, another engine's shared tier), none of whose

@@ -58,8 +58,7 @@ void RowView::Regroup() {
   groups.clear();
   group_of.assign(slots.size(), 0);
   for (std::uint32_t i = 0; i < order.size(); ++i) {
-    const bool same =
-        i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
+    const bool same = i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
     if (!same) groups.push_back({i, i});
     groups.back().end = i + 1;
     group_of[order[i]] = static_cast<std::uint32_t>(groups.size() - 1);

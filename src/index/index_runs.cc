@@ -17,12 +17,16 @@ constexpr std::size_t kMergesMax = 1u << 16;
 
 // --- finding -------------------------------------------------------------------------------------
 
-// The run block, if there is one, below a block or a root: the next slot, or a run that hangs there.
+// The run block, if there is one, below a block or a root: the next slot, or a run that hangs
+// there.
 EntryId PrefixIndex::FindRunBelow(const Above& above, std::uint64_t fingerprint) const {
-  if (IsInRun(above.entry)) {
+  const auto next_slot = [&]() -> EntryId {
     const RunView run = runs_.ViewOf(above.entry);
     const std::uint32_t next = run.SlotOf(above.entry) + 1;
-    if (next < run.size() && run.fingerprints[next] == fingerprint) return above.entry + 1;
+    return next < run.size() && run.fingerprints[next] == fingerprint ? above.entry + 1 : 0;
+  };
+  if (IsInRun(above.entry)) {
+    if (const EntryId next = next_slot()) return next;
   }
   const EntryId found = runs_by_link_.FindIf(
       ContentHash(above.context, above.name.projected, fingerprint), [&](EntryId id) {
@@ -31,8 +35,10 @@ EntryId PrefixIndex::FindRunBelow(const Above& above, std::uint64_t fingerprint)
                IsBelow(run.run->parent.load(std::memory_order_acquire), above);
       });
   if (found != 0 || !IsInRun(above.entry)) return found;
-  // A merge may have taken the child into a run that this one became part of.
-  if (runs_.ViewOf(above.entry).run->life.load(std::memory_order_acquire) != Run::kMoved) return 0;
+  // For readers: a merge may have put the child behind this block, in this run or in the one that
+  // took its place, before it took the link away.
+  if (const EntryId next = next_slot()) return next;
+  if (runs_.IsInUse(above.entry)) return 0;
   const EntryId moved = FindMoved(above.entry);
   if (moved == 0 || moved == above.entry) return 0;
   return FindRunBelow({moved, above.context, above.scope, above.name}, fingerprint);
@@ -106,8 +112,8 @@ std::size_t PrefixIndex::AppendToRun(ContextId context, EntryId above,
     run.run->parent.store(above, std::memory_order_relaxed);
   }
   const std::uint32_t begin = run.size();
-  const auto room = static_cast<std::uint32_t>(
-      std::min<std::size_t>(blocks.size(), run.capacity - begin));
+  const auto room =
+      static_cast<std::uint32_t>(std::min<std::size_t>(blocks.size(), run.capacity - begin));
   const bool mark = contexts_.context(context).shared_content.load(std::memory_order_relaxed) > 0;
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < room; ++i, ++count) {
@@ -314,8 +320,8 @@ void PrefixIndex::MoveSlots(const RunView& from, std::uint32_t first, std::uint3
   const std::uint32_t digest = from.run->full_digest.load(std::memory_order_relaxed);
   const std::uint32_t at = digest & 63;
   if (digest == 0 || at < first || at >= first + count) return;
-  const std::uint32_t before =
-      to.run->full_digest.exchange((digest & ~63u) | (begin + at - first), std::memory_order_acq_rel);
+  const std::uint32_t before = to.run->full_digest.exchange((digest & ~63u) | (begin + at - first),
+                                                            std::memory_order_acq_rel);
   if (before != 0) RetireDigest(before >> 6);
   from.run->full_digest.store(0, std::memory_order_relaxed);
 }
@@ -433,8 +439,6 @@ EntryId PrefixIndex::Loosen(EntryId slot) {
   const ContextId context = run.run->context;
   const EntryId top = run.run->parent.load(std::memory_order_relaxed);
   run.run->life.store(Run::kMoved, std::memory_order_release);
-  // First nothing finds the run by content, so that its blocks are no twins of the entries.
-  runs_by_link_.Remove(ContentHash(context, ProjectedOf(top), run.fingerprints[0]), run.base);
   RemoveChild(top, run.base);
   std::vector<EntryId> made(size);
   EntryId above = top;
@@ -461,9 +465,16 @@ EntryId PrefixIndex::Loosen(EntryId slot) {
       AddChild(id, child);
     }
     e.full_digest.store(DigestIdOf(old_id), std::memory_order_release);
-    if (e.parent.load(std::memory_order_relaxed) != 0) SetClass(id, BlockClass::kShared);
-    slots_by_name_.Remove(NameHash(context, kSharedScope, run.names[i]), old_id);
+    if (e.parent.load(std::memory_order_relaxed) != 0) {
+      SetClass(id, BlockClass::kShared);
+      CountTwin(id, false);  // of the slot it was
+    }
     above = id;
+  }
+  // Now that readers find the entries.
+  runs_by_link_.Remove(ContentHash(context, ProjectedOf(top), run.fingerprints[0]), run.base);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    slots_by_name_.Remove(NameHash(context, kSharedScope, run.names[i]), run.base + i);
   }
   run.run->full_digest.store(0, std::memory_order_relaxed);
   slot_count_.fetch_sub(size, std::memory_order_relaxed);

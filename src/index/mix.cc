@@ -2,14 +2,7 @@
 
 #include <xxhash.h>
 
-#include <random>
-
 namespace conductor {
-
-const std::uint64_t kProcessKey = [] {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device() | 1;
-}();
 
 Sum128 FactMix(const void* bytes, std::size_t size) {
   constexpr XXH64_hash_t kSeed = 0x436f6e6475637431ull;  // "Conduct1"

@@ -228,8 +228,7 @@ void PrefixIndex::CountTwin(EntryId id, bool twin) {
 void PrefixIndex::RemoveContent(EntryId id) {
   Context& context = contexts_.context(entries_[id].context);
   CountTwin(id, false);
-  auto& count =
-      entries_[id].scope == kSharedScope ? context.shared_content : context.own_content;
+  auto& count = entries_[id].scope == kSharedScope ? context.shared_content : context.own_content;
   count.fetch_sub(1, std::memory_order_release);
   const std::uint64_t hash = ContentHashOf(id);
   const EntryId next = entries_[id].next_content.load(std::memory_order_relaxed);
@@ -349,8 +348,8 @@ void PrefixIndex::SetFullDigest(EntryId id, const Digest& digest) {
     const std::uint32_t fresh = digests_.Allocate();
     CHECK(fresh < (1u << 26));
     digests_[fresh] = digest;
-    const std::uint32_t before = run.run->full_digest.exchange(
-        (fresh << 6) | run.SlotOf(id), std::memory_order_acq_rel);
+    const std::uint32_t before =
+        run.run->full_digest.exchange((fresh << 6) | run.SlotOf(id), std::memory_order_acq_rel);
     if (before != 0) RetireDigest(before >> 6);
     return;
   }

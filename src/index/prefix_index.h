@@ -40,8 +40,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/index/chunked_array.h"
 #include "src/fact.h"
+#include "src/index/chunked_array.h"
 #include "src/index/context_table.h"
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
@@ -222,9 +222,7 @@ class PrefixIndex {
   // The same below the last slot of a run.
   EntryId FindNextRun(const RunTable::View& run, std::uint64_t fingerprint) const;
   // Where the block of slot `id`, whose run has moved, is now; 0: nowhere.
-  EntryId FindMoved(EntryId id) const {
-    return FindSlot(ContextOf(id), runs_.NameOf(id));
-  }
+  EntryId FindMoved(EntryId id) const { return FindSlot(ContextOf(id), runs_.NameOf(id)); }
   // Publishers' own names with this projection.
   template <typename Visit>
   void ForProjected(ContextId context, std::uint64_t projected, Visit&& visit) const;
@@ -487,9 +485,8 @@ void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
     const Entry& e = entries_[id];
     const EntryId parent = e.parent.load(std::memory_order_acquire);
     const std::uint64_t found = e.fingerprint.load(std::memory_order_acquire);
-    const bool here =
-        parent != 0 &&
-        SegmentMap::SameSlot(ContentHash(e.context, ProjectedOf(parent), found), hash);
+    const bool here = parent != 0 && SegmentMap::SameSlot(
+                                         ContentHash(e.context, ProjectedOf(parent), found), hash);
     const bool matches =
         here && found == fingerprint && e.length.load(std::memory_order_acquire) == length &&
         IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above);

@@ -16,7 +16,8 @@ constexpr std::size_t kKeptFingerprintsMax = 65'536;
 
 std::vector<std::uint64_t>& ThreadsFingerprints() {
   thread_local std::vector<std::uint64_t> fingerprints;
-  if (fingerprints.capacity() > kKeptFingerprintsMax) std::vector<std::uint64_t>().swap(fingerprints);
+  if (fingerprints.capacity() > kKeptFingerprintsMax)
+    std::vector<std::uint64_t>().swap(fingerprints);
   fingerprints.clear();
   return fingerprints;
 }
@@ -65,8 +66,7 @@ std::uint32_t PromptBlocks::Length(std::size_t i) const {
 }
 
 std::uint64_t PromptBlocks::EndOf(std::size_t i) const {
-  return std::min<std::uint64_t>((static_cast<std::uint64_t>(i) + 1) * block_size_,
-                                 positions_);
+  return std::min<std::uint64_t>((static_cast<std::uint64_t>(i) + 1) * block_size_, positions_);
 }
 
 std::span<const std::int32_t> PromptBlocks::TokensOf(std::size_t i) const {
@@ -83,8 +83,7 @@ void PromptBlocks::Extend(std::size_t i) {
     const std::size_t chunk = std::clamp<std::size_t>(begin * kChunkGrowth, 1, kChunkMax);
     // Whole blocks without keys of their own go in bulk; the first may have lost its salt.
     std::size_t end = begin;
-    while (end < count_ && end < begin + chunk && !HasKeys(end) &&
-           Length(end) == block_size_) {
+    while (end < count_ && end < begin + chunk && !HasKeys(end) && Length(end) == block_size_) {
       ++end;
     }
     if (end > begin) {
@@ -99,8 +98,8 @@ void PromptBlocks::Extend(std::size_t i) {
     if (HasKeys(begin)) {
       const ExtraKeys keys = EngineExtraKeys(query_->context.lora_name, begin,
                                              query_->extra_keys[begin], query_->cache_salt);
-      split = SplitExtraKeys(keys, query_->context.lora_name, LoraIdOfName(query_->context.lora_name),
-                             begin == 0);
+      split = SplitExtraKeys(keys, query_->context.lora_name,
+                             LoraIdOfName(query_->context.lora_name), begin == 0);
     }
     fingerprints_.push_back(FingerprintV1(TokensOf(begin), split.remaining));
   }
@@ -121,15 +120,15 @@ Result<Digest> PromptBlocks::ObjectDigest(std::size_t i) {
 }
 
 Result<Digest> PromptBlocks::ExtendChain(Chain& chain, const std::optional<Digest>& seed,
-                                    std::size_t i) {
+                                         std::size_t i) {
   if (chain.digest && chain.at > i) chain.digest.reset();
   for (std::size_t next = chain.digest ? chain.at + 1 : 0; next <= i; ++next) {
     const std::optional<Digest>& parent = chain.digest ? chain.digest : seed;
     ExtraKeys keys;
     if (vllm_) {
-      const std::span<const ExtraKey> own = next < query_->extra_keys.size()
-                                                ? std::span<const ExtraKey>(query_->extra_keys[next])
-                                                : std::span<const ExtraKey>();
+      const std::span<const ExtraKey> own =
+          next < query_->extra_keys.size() ? std::span<const ExtraKey>(query_->extra_keys[next])
+                                           : std::span<const ExtraKey>();
       keys = EngineExtraKeys(query_->context.lora_name, next, own, query_->cache_salt);
     }
     auto digest = hasher_.HashBlock(parent ? &*parent : nullptr, TokensOf(next), keys);

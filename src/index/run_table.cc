@@ -38,8 +38,8 @@ void RunTable::View::SetStates(std::uint32_t slot, std::uint32_t count, StateId 
 
 RunTable::RunTable(RetireList& retired)
     : retired_(retired),
-      supers_(static_cast<std::atomic<Super*>*>(
-          std::calloc(kSupersMax, sizeof(std::atomic<Super*>)))) {
+      supers_(
+          static_cast<std::atomic<Super*>*>(std::calloc(kSupersMax, sizeof(std::atomic<Super*>)))) {
   CHECK(supers_ != nullptr);
 }
 

@@ -10,8 +10,7 @@
 namespace conductor {
 namespace {
 
-std::size_t MatchLengthPortable(const std::uint64_t* a, const std::uint64_t* b,
-                                std::size_t count) {
+std::size_t MatchLengthPortable(const std::uint64_t* a, const std::uint64_t* b, std::size_t count) {
   std::size_t i = 0;
   // Eight at a time without a branch each: compilers make vectors of it.
   for (; i + 8 <= count; i += 8) {
@@ -33,11 +32,11 @@ __attribute__((target("avx2"))) std::size_t MatchLengthAvx2(const std::uint64_t*
                                                             std::size_t count) {
   std::size_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    const __m256i x = _mm256_or_si256(
-        _mm256_or_si256(_mm256_xor_si256(Load(a + i), Load(b + i)),
-                        _mm256_xor_si256(Load(a + i + 4), Load(b + i + 4))),
-        _mm256_or_si256(_mm256_xor_si256(Load(a + i + 8), Load(b + i + 8)),
-                        _mm256_xor_si256(Load(a + i + 12), Load(b + i + 12))));
+    const __m256i x =
+        _mm256_or_si256(_mm256_or_si256(_mm256_xor_si256(Load(a + i), Load(b + i)),
+                                        _mm256_xor_si256(Load(a + i + 4), Load(b + i + 4))),
+                        _mm256_or_si256(_mm256_xor_si256(Load(a + i + 8), Load(b + i + 8)),
+                                        _mm256_xor_si256(Load(a + i + 12), Load(b + i + 12))));
     if (_mm256_testz_si256(x, x) == 0) break;
   }
   for (; i + 4 <= count; i += 4) {
@@ -123,8 +122,8 @@ RunStretch WalkRuns(const PrefixIndex& index, ContextId context, PromptBlocks& b
     std::span<const std::uint64_t> wanted = blocks.Fingerprints(at);
     if (slot == size || run.fingerprints[slot] != wanted[0]) {
       const bool at_end = slot == size && size > 0;
-      const EntryId next = at_end ? index.FindNextRun(run, wanted[0])
-                                  : index.FindRunBelow(stretch.last, wanted[0]);
+      const EntryId next =
+          at_end ? index.FindNextRun(run, wanted[0]) : index.FindRunBelow(stretch.last, wanted[0]);
       if (next == 0) return stretch;
       run = index.runs().ViewOf(next);
       if (run.run->context != context) return stretch;
@@ -133,8 +132,8 @@ RunStretch WalkRuns(const PrefixIndex& index, ContextId context, PromptBlocks& b
       if (slot >= size) return stretch;
     }
     const std::size_t most = std::min({wanted.size(), std::size_t{size - slot}, end - at});
-    const auto count = static_cast<std::uint32_t>(
-        MatchLength(run.fingerprints + slot, wanted.data(), most));
+    const auto count =
+        static_cast<std::uint32_t>(MatchLength(run.fingerprints + slot, wanted.data(), most));
     const auto [passed, ended] = states.Pass(run, slot, count, at);
     if (passed > 0) {
       slot += passed;

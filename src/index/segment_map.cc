@@ -161,8 +161,8 @@ void SegmentMap::Copy(const Segment& from, Segment* low, Segment* high) const {
 // Keys of one tag cannot be split apart, so a segment whose halves are as lopsided as that grows.
 void SegmentMap::MakeRoom(Segment* segment, std::uint32_t tag) {
   const bool mostly_tombstones = segment->live <= UsedMax(segment->capacity) * 2 / 3;
-  const bool split = !mostly_tombstones && segment->capacity == kGrownCapacity &&
-                     segment->depth < kDepthMax;
+  const bool split =
+      !mostly_tombstones && segment->capacity == kGrownCapacity && segment->depth < kDepthMax;
   if (!split) {
     std::uint32_t capacity = segment->capacity;
     if (!mostly_tombstones) capacity = capacity < kGrownCapacity ? kGrownCapacity : capacity * 2;
@@ -179,7 +179,8 @@ void SegmentMap::MakeRoom(Segment* segment, std::uint32_t tag) {
   for (Segment** half : {&low, &high}) {
     // An even half has the first capacity; one that got nearly all must double from here on.
     const std::uint32_t live = (*half)->live;
-    if (live > UsedMax(kSegmentCapacity) * 7 / 8 && live <= UsedMax(kGrownCapacity) * 7 / 8) continue;
+    if (live > UsedMax(kSegmentCapacity) * 7 / 8 && live <= UsedMax(kGrownCapacity) * 7 / 8)
+      continue;
     const bool fits = live <= UsedMax(kSegmentCapacity) * 7 / 8;
     Segment* other = NewSegment(depth, fits ? kSegmentCapacity : kGrownCapacity * 2);
     Copy(**half, other, other);
@@ -224,8 +225,8 @@ void SegmentMap::Publish(std::uint32_t tag, std::uint32_t depth, Segment* low, S
 void SegmentMap::ResizeDirectory(std::uint32_t depth) {
   Directory* old = directory_.load();
   const std::size_t size = std::size_t{1} << depth;
-  auto* fresh = new (::operator new(sizeof(Directory) + size * sizeof(std::atomic<Segment*>)))
-      Directory;
+  auto* fresh =
+      new (::operator new(sizeof(Directory) + size * sizeof(std::atomic<Segment*>))) Directory;
   fresh->depth = depth;
   deepest_ = 0;
   for (std::size_t i = 0; i < size; ++i) {

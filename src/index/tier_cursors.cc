@@ -153,8 +153,9 @@ bool TierCursors::AdvanceByDifference(StateId next) {
 }
 
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
-  const bool same = started_ && std::equal(states.begin(), states.end(),
-                                           scratch_.last_states.begin(), scratch_.last_states.end());
+  const bool same =
+      started_ && std::equal(states.begin(), states.end(), scratch_.last_states.begin(),
+                             scratch_.last_states.end());
   if (!same) {
     if (!started_ || states.size() != 1 || !AdvanceByDifference(states[0])) {
       MarkPresence(states);

@@ -133,9 +133,7 @@ struct Position {
     }
     return true;
   }
-  bool AddNamed(const PrefixIndex& index, EntryId id) {
-    return Add(index, id, index.StateOf(id));
-  }
+  bool AddNamed(const PrefixIndex& index, EntryId id) { return Add(index, id, index.StateOf(id)); }
   void Collect() {
     std::sort(states.begin(), states.end());
     states.erase(std::unique(states.begin(), states.end()), states.end());
@@ -237,7 +235,8 @@ class PromptWalk {
       });
       if (shared) return {};
       chain_ = Chain::kFollowing;
-      if (checkpoint_) blocks_.SetCheckpoint(checkpoint_->first, index_.DigestAt(checkpoint_->second));
+      if (checkpoint_)
+        blocks_.SetCheckpoint(checkpoint_->first, index_.DigestAt(checkpoint_->second));
     }
     CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
     const std::uint64_t name = Project(digest);
@@ -288,7 +287,7 @@ struct Answering {
         group(options.instance_id.empty() ? rows.groups.size()
                                           : rows.FindGroup(options.instance_id)),
         cursors(index.holders(), index.contexts(), rows,
-                options.instance_id.empty() ? nullptr
+                options.instance_id.empty()  ? nullptr
                 : group < rows.groups.size() ? &rows.groups[group]
                                              : &kNoGroup) {}
 
