@@ -57,6 +57,11 @@ std::string PrefixIndex::Inconsistency() const {
       expect(run.breaks == nullptr || ((run.Breaks() >> i) & 1) == (differs ? 1u : 0u),
              "a break that is none, or is missing", id);
     }
+    // A way up that goes on for longer than there are blocks goes round.
+    std::size_t steps = 0;
+    EntryId at = run.base;
+    for (; IsInRun(at) && steps < 1'000; ++steps) at = runs_.ViewOf(at).run->parent.load();
+    expect(steps < 1'000, "a cycle of runs", run.base);
     const bool hole = run.states[size - 1].load() == 0 && run.children[size - 1] == 0;
     expect(!hole, "a hole at the end of a run", run.base);
   }

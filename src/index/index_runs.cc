@@ -249,12 +249,48 @@ EntryId PrefixIndex::PlaceShared(EntryId id, const Arrival& arrival, EntryId res
     above = ParentFor(arrival, kSharedScope);  // it may have been in the same run
   }
   if (arrival.length == contexts_.context(arrival.context).key.block_size) {
+    if (entries_[id].first_child != 0) {
+      if (const EntryId hole = HoleBetween(above, id)) {
+        const std::uint64_t name = ProjectedOf(id);
+        Loosen(hole);
+        // Either may have been freed with the run, or have moved.
+        above = ParentFor(arrival, kSharedScope);
+        id = FindOrAdd(arrival.context, kSharedScope, {name, {}});
+      }
+    }
     if (const EntryId slot = Adopt(id, above, arrival)) return slot;
   }
   SetLink(id, above,
           {arrival.fingerprint, arrival.length, arrival.check, arrival.extra_keys_on_wire},
           BlockClass::kShared);
   return id;
+}
+
+// Whether the way up from `from`, holes and all, leads to `top`: then a hole on it, else 0. Where
+// links are all alive that would be a cycle, and was rejected; through holes, which keep their
+// links, it would be one of runs that nothing could ever free.
+EntryId PrefixIndex::HoleBetween(EntryId from, EntryId top) const {
+  EntryId hole = 0;
+  // A block before, further and further away: a loop that `top` is not on ends there.
+  EntryId mark = 0;
+  std::size_t steps = 0, next_mark = 1;
+  for (EntryId at = from; at != 0 && at != mark;) {
+    if (at == top) return hole;
+    if (++steps == next_mark) {
+      mark = at;
+      next_mark *= 2;
+    }
+    if (!IsInRun(at)) {
+      at = entries_[at].parent.load(std::memory_order_relaxed);
+      continue;
+    }
+    const RunView run = runs_.ViewOf(at);
+    for (EntryId slot = run.base; slot <= at; ++slot) {
+      if (!IsLive(slot)) hole = slot;
+    }
+    at = run.run->parent.load(std::memory_order_relaxed);
+  }
+  return 0;
 }
 
 // Turns an entry without a link into a slot behind `above`, with all that hangs below it. 0: the

@@ -342,6 +342,7 @@ class PrefixIndex {
   std::size_t AppendToRun(ContextId context, EntryId above, std::span<const StoredBlock> blocks,
                           std::uint8_t facts, StateId state, EntryId* last);
   EntryId PlaceShared(EntryId id, const Arrival& arrival, EntryId resolved);
+  EntryId HoleBetween(EntryId from, EntryId top) const;
   EntryId Adopt(EntryId entry, EntryId above, const Arrival& arrival);
   bool IsPlaceOf(EntryId slot, EntryId above, std::uint64_t fingerprint) const;
   EntryId Loosen(EntryId slot);
