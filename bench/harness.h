@@ -64,7 +64,8 @@ struct Calibration {
 };
 Calibration Calibrate();
 
-enum class Measure { kNanoseconds, kBytes };
+// kTimes: a plain ratio.
+enum class Measure { kNanoseconds, kBytes, kTimes };
 
 struct Row {
   std::string work = {};  // unique in its group
@@ -74,8 +75,16 @@ struct Row {
   std::vector<double> repeats = {};
   std::vector<double> p99 = {};        // latencies only, one value per repeat
   std::vector<double> processor = {};  // processor time, one value per repeat; empty: not measured
+  // What issue 4 requires of best, in the row's measure; 0: nothing. Printed, never judged.
+  double bar = 0;
+  // The same work done the baseline's way takes this many times what it takes us (best by best of
+  // one interleaved run); 0: not a baseline's row.
+  double times_ours = 0;
   std::uint64_t checksum = 0;
 };
+
+// The smallest of the repeats.
+double Best(const Row& row);
 
 class Report {
  public:
@@ -90,9 +99,12 @@ class Report {
 
   // Every row against its known checksum, in both directions.
   void CompareWithGolden();
+  // Every recorded ratio of a group that ran: none may have fallen by more than kRatioLossMax.
+  void CompareWithRecorded();
   std::string ToJson() const;
-  // The lines of bench/golden.h.
+  // The lines of bench/golden.h, and of bench/recorded.h.
   std::string ToGolden() const;
+  std::string ToRecorded() const;
   bool failed() const { return !failures_.empty(); }
   const std::vector<std::string>& failures() const { return failures_; }
 

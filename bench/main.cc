@@ -27,6 +27,8 @@ const std::vector<Group>& AllGroups() {
       {"memory", "bytes of one distinct block, by holders", RunMemory},
       {"state", "Apply of prepared records: stored, removed", RunState},
       {"query", "MatchPrompt: by prompt length and instances", RunQuery},
+      {"compare", "ours beside both baselines: query, apply, memory", RunCompare},
+      {"walk", "fingerprints ready: plain, branching; beside baseline T", RunWalk},
       {"log", "facts offered to the service until visible, log on disk", RunLog},
       {"rebuild", "the state from the log", RunRebuild},
       {"stream", "ZMQ messages until visible, log on disk", RunStream},

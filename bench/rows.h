@@ -39,5 +39,7 @@ Status RunRebuild(const Settings& settings, Report& report);
 Status RunStream(const Settings& settings, Report& report);
 Status RunFreshness(const Settings& settings, Report& report);
 Status RunMemory(const Settings& settings, Report& report);
+Status RunCompare(const Settings& settings, Report& report);
+Status RunWalk(const Settings& settings, Report& report);
 
 }  // namespace conductor::bench
