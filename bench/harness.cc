@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "bench/workload.h"
 #include "conductor_version.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kCalibrationBatches = 7;
 constexpr std::size_t kCalibrationSteps = 10'000;
+constexpr double kSleepAheadNs = 200e3;  // less than this ahead of time is waited for awake
 
 std::string ProcessorName() {
   std::ifstream in("/proc/cpuinfo");
@@ -36,6 +38,17 @@ double ProcessorWatch::Now() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+void WaitUntilDue(const Stopwatch& watch, double due_ns) {
+  for (double ahead = due_ns - watch.ElapsedNs(); ahead > 0; ahead = due_ns - watch.ElapsedNs()) {
+    if (ahead > kSleepAheadNs) {
+      std::this_thread::sleep_for(
+          std::chrono::nanoseconds(static_cast<std::int64_t>(ahead - kSleepAheadNs)));
+    } else {
+      std::this_thread::yield();
+    }
+  }
 }
 
 void Checksum::Add(std::uint64_t value) {

@@ -49,6 +49,9 @@ class Checksum {
   std::uint64_t value_ = 0;
 };
 
+// Until the watch shows `due_ns`: asleep, and awake for the last part. Returns at once when late.
+void WaitUntilDue(const Stopwatch& watch, double due_ns);
+
 // Of one of `count`.
 inline double Per(double total, std::size_t count) {
   return total / static_cast<double>(count);
@@ -94,13 +97,15 @@ class Report {
   void BeginGroup(const std::string& name);
   void Add(Row row);
   void EndGroup();
+  // A line below the table: what is not a figure.
+  void Note(const std::string& text);
   // The work was done wrongly: no time counts.
   void Fail(const std::string& what);
 
   // Every row against its known checksum, in both directions.
   void CompareWithGolden();
-  // Every recorded ratio of a group that ran: none may have fallen by more than kRatioLossMax.
-  void CompareWithRecorded();
+  // In words: the rows whose ratio is more than 30 % below the recorded one.
+  std::vector<std::string> FallenRatios() const;
   std::string ToJson() const;
   // The lines of bench/golden.h, and of bench/recorded.h.
   std::string ToGolden() const;
@@ -113,11 +118,12 @@ class Report {
     std::string name;
     Calibration calibration;
     std::vector<Row> rows;
+    std::vector<std::string> notes;
   };
   void PrintGroup(const Group& group) const;
 
-  const std::string machine_;
-  const bool human_;
+  std::string machine_;
+  bool human_;
   std::vector<Group> groups_;
   std::vector<std::string> failures_;
 };

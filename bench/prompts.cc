@@ -12,6 +12,7 @@ Prompt MakePrompt(const PromptSource& source, const std::vector<Content>& path) 
   prompt.tokens.resize(path.size() * kBlockSize);
   prompt.fingerprints.reserve(path.size());
   prompt.names.reserve(path.size());
+  prompt.digests.reserve(path.size());
   Digest digest = hasher.Root();
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::span<std::int32_t> tokens(&prompt.tokens[i * kBlockSize], kBlockSize);
@@ -19,6 +20,7 @@ Prompt MakePrompt(const PromptSource& source, const std::vector<Content>& path) 
     digest = hasher.HashTokens(digest, tokens);
     prompt.fingerprints.push_back(FingerprintV1(tokens, {}));
     prompt.names.push_back(hasher.Project(digest));
+    prompt.digests.push_back(digest);
   }
   return prompt;
 }
@@ -38,10 +40,7 @@ Stored StoredOf(const Prompt& prompt, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     event.blocks.push_back({{prompt.names[i], {}}, prompt.fingerprints[i], HashCheck::kEqual});
   }
-  // Any digest: it is kept, not checked.
-  Digest last{};
-  last[0] = static_cast<std::uint8_t>(event.blocks.back().fingerprint);
-  event.last_digest = last;
+  event.last_digest = prompt.digests[end - 1];
   return event;
 }
 

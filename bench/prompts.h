@@ -21,6 +21,7 @@ struct Prompt {
   std::vector<std::int32_t> tokens;
   std::vector<std::uint64_t> fingerprints;
   std::vector<std::uint64_t> names;
+  std::vector<Digest> digests;  // that the names are projected from
 
   std::size_t blocks() const { return names.size(); }
   std::optional<std::uint64_t> ParentOf(std::size_t block) const {

@@ -1,5 +1,7 @@
 #include "bench/race.h"
 
+#include <numeric>
+
 namespace conductor::bench {
 namespace {
 
@@ -26,7 +28,10 @@ Status Race(const Settings& settings, std::size_t items, std::vector<Racer>& rac
       }
     }
     for (std::size_t r = 0; r < racers.size(); ++r) {
-      racers[r].row.repeats.push_back(Quantile(samples[r], 0.5));
+      const double sum = std::accumulate(samples[r].begin(), samples[r].end(), 0.0);
+      racers[r].row.repeats.push_back(racers[r].middle == Middle::kMean
+                                          ? Per(sum, samples[r].size())
+                                          : Quantile(samples[r], 0.5));
       racers[r].row.p99.push_back(Quantile(samples[r], 0.99));
     }
   }

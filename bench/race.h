@@ -9,11 +9,15 @@
 
 namespace conductor::bench {
 
+// What a repeat comes to: of items that are alike, or of items whose sum matters.
+enum class Middle { kMedian, kMean };
+
 struct Racer {
   Row row;
   // Does the work on item i (a prompt, a batch), checks the answer outside its own clock, and
   // returns nanoseconds of one unit.
   std::function<Result<double>(std::size_t i)> time_one;
+  Middle middle = Middle::kMedian;
 };
 
 // Gives each row the median and p99 of each repeat; the first racer is ours, and the other rows

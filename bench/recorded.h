@@ -2,7 +2,7 @@
 // baseline_radix_tree.h), in multiples of what it costs us, in one interleaved run of
 // `conductor-bench all --quick`. A change that makes us slower by more than 30 % against them
 // fails `bench_ratio`; a change that makes us faster brings the new lines along:
-// `conductor-bench ratios --quick -o recorded` prints them.
+// `conductor-bench compare walk --quick -o recorded` prints them.
 #pragma once
 
 #include <string_view>
