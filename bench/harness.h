@@ -7,7 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,8 +104,9 @@ class Report {
 
   // Every row against its known checksum, in both directions.
   void CompareWithGolden();
-  // In words: the rows whose ratio is more than 30 % below the recorded one.
-  std::vector<std::string> FallenRatios() const;
+  // In words: the rows whose ratio is more than 30 % below the recorded one, also in the attempts
+  // before. `best` carries each row's best ratio from attempt to attempt.
+  std::vector<std::string> FallenRatios(std::map<std::string, double>& best) const;
   std::string ToJson() const;
   // The lines of bench/golden.h, and of bench/recorded.h.
   std::string ToGolden() const;

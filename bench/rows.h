@@ -34,6 +34,7 @@ struct Settings {
   // Blocks of one trace id in the replay: 32 is the traced 512 tokens in blocks of 16.
   std::size_t replay_blocks_per_id = 4;
   std::size_t replay_instances = 8;
+  std::string python;     // where the Python package is; empty: no rows of it
   std::string directory;  // where data directories are made and removed
 
   static Settings Quick();
@@ -52,6 +53,7 @@ Status RunTrace(const Settings& settings, Report& report);
 Status RunReplay(const Settings& settings, Report& report);
 Status RunContention(const Settings& settings, Report& report);
 Status RunGrowth(const Settings& settings, Report& report);
+Status RunFront(const Settings& settings, Report& report);
 Status RunScale(const Settings& settings, Report& report);
 Status RunWalk(const Settings& settings, Report& report);
 

@@ -38,19 +38,19 @@ Status RunShape(const Settings& settings, const MessageShape& shape, Row row, Re
 Status RunStream(const Settings& settings, Report& report) {
   const std::size_t blocks = settings.stream_blocks;
   // Prompts of 256 blocks, then sixteen requests that decode side by side.
-  CONDUCTOR_RETURN_IF_ERROR(RunShape(settings, {blocks, 1, 64, blocks / 256},
-                                     {.work = "64-block prefill messages", .unit = "block"},
-                                     report));
-  CONDUCTOR_RETURN_IF_ERROR(RunShape(settings, {blocks / 2, 16, 1, 16},
-                                     {.work = "messages of 16 one-block events", .unit = "block"},
-                                     report));
-  return RunShape(settings, {blocks / 4, 1, 1, 16}, {.work = "1-block messages", .unit = "block"},
-                  report);
+  CONDUCTOR_RETURN_IF_ERROR(
+      RunShape(settings, {blocks, 1, 64, blocks / 256},
+               {.work = "64-block prefill messages", .unit = "block", .bar = 1e9 / 1e6}, report));
+  CONDUCTOR_RETURN_IF_ERROR(RunShape(
+      settings, {blocks / 2, 16, 1, 16},
+      {.work = "messages of 16 one-block events", .unit = "block", .bar = 1e9 / 0.5e6}, report));
+  return RunShape(settings, {blocks / 4, 1, 1, 16},
+                  {.work = "1-block messages", .unit = "block", .bar = 1e9 / 0.25e6}, report);
 }
 
 Status RunFreshness(const Settings& settings, Report& report) {
   const PromptSource source(settings.seed);
-  Row row{.work = "one 1-block message on an idle service", .unit = "message"};
+  Row row{.work = "one 1-block message on an idle service", .unit = "message", .bar = 0.4e6};
   const MessageShape shape{settings.freshness_samples, 1, 1, 1};
   const Messages messages = MakeMessages(source, 0, shape);
   const std::vector<std::uint64_t> names = source.ChainNames(0, settings.freshness_samples);
