@@ -99,16 +99,17 @@ tl::unexpected<Error> Wrong(std::string what) {
 }
 
 std::string MachineLine() {
-  double load[1] = {0};
-  if (getloadavg(load, 1) != 1) load[0] = -1;
   utsname system{};
   uname(&system);
-  char load_text[32];
-  snprintf(load_text, sizeof load_text, "%.1f", load[0]);
   return ProcessorName() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " cores, " +
-         std::to_string((sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) >> 30) + " GiB, load " +
-         load_text + ", " + system.sysname + " " + system.release + ", compiler " + __VERSION__ +
+         std::to_string((sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) >> 30) + " GiB, " +
+         system.sysname + " " + system.release + ", compiler " + __VERSION__ +
          ", commit " CONDUCTOR_COMMIT;
+}
+
+double LoadAverage() {
+  double load[1] = {0};
+  return getloadavg(load, 1) == 1 ? load[0] : -1;
 }
 
 std::uint64_t ResidentBytes() {

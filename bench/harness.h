@@ -118,6 +118,7 @@ class Report {
   struct Group {
     std::string name;
     Calibration calibration;
+    double load = 0;  // of the machine, at the group's beginning
     std::vector<Row> rows;
     std::vector<std::string> notes;
   };
@@ -132,8 +133,10 @@ class Report {
 // The error of a work that went wrong: kInternal.
 tl::unexpected<Error> Wrong(std::string what);
 
-// Processor, cores, load, compiler, commit: in one line.
+// Processor, cores, memory, compiler, commit: in one line.
 std::string MachineLine();
+// The machine's load average of the last minute; negative: unknown.
+double LoadAverage();
 // Bytes of this process in memory, after the allocator gave back what it can.
 std::uint64_t ResidentBytes();
 

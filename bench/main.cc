@@ -97,6 +97,10 @@ int Main(int argc, char** argv) {
   auto* trace_option =
       app.add_option("--trace", trace, "requests for trace and replay (default: the small example)")
           ->check(CLI::ExistingFile);
+  std::size_t blocks_per_id = 0;
+  auto* blocks_per_id_option = app.add_option("--trace-blocks", blocks_per_id,
+                                              "blocks of one trace id in replay (default 4)")
+                                   ->check(CLI::Range(1, 64));
   app.add_option("--threads", threads, "readers of the scale rows, at most")
       ->check(CLI::Range(1, 256));
   app.add_flag(
@@ -131,6 +135,7 @@ int Main(int argc, char** argv) {
   }
   settings.python = python;
   settings.trace = trace;
+  if (*blocks_per_id_option) settings.replay_blocks_per_id = blocks_per_id;
   settings.threads = quick ? 2 : threads;
   if (large) {
     settings.growth_blocks = 16'000'000;
@@ -141,8 +146,8 @@ int Main(int argc, char** argv) {
     if (all->parsed() || chosen[i]->parsed()) groups.push_back(&AllGroups()[i]);
   }
   // The known sums are those of the quick sizes and repeats.
-  const bool known =
-      quick && !ratios && !*blocks_option && !*trace_option && !*python_option && !large;
+  const bool known = quick && !ratios && !*blocks_option && !*trace_option && !*python_option &&
+                     !*blocks_per_id_option && !large;
   Report report(MachineLine(), output == "table");
   std::map<std::string, double> best_ratios;
   for (int attempt = 1;; ++attempt) {

@@ -101,7 +101,7 @@ Report::Report(std::string machine, bool human) : machine_(std::move(machine)), 
 }
 
 void Report::BeginGroup(const std::string& name) {
-  groups_.push_back({name, Calibrate(), {}, {}});
+  groups_.push_back({name, Calibrate(), LoadAverage(), {}, {}});
 }
 
 void Report::Add(Row row) {
@@ -122,8 +122,8 @@ void Report::Fail(const std::string& what) {
 }
 
 void Report::PrintGroup(const Group& group) const {
-  printf("\n%s    CAL %.1f ns, XXH3 %.2f ns\n", group.name.c_str(), group.calibration.cal_ns,
-         group.calibration.xxh3_ns);
+  printf("\n%s    CAL %.1f ns, XXH3 %.2f ns, load %.1f\n", group.name.c_str(),
+         group.calibration.cal_ns, group.calibration.xxh3_ns, group.load);
   printf("%-*s %7s %9s %9s %9s %9s %9s %7s %9s %7s  %s\n", kWorkColumns, "work", "of one", "best",
          "median", "p99", "cpu", "rate", "x CAL", "bar", "x ours", "checksum");
   for (const Row& row : group.rows) {
@@ -234,6 +234,7 @@ std::string Report::ToJson() const {
     document["groups"].push_back({{"group", group.name},
                                   {"cal_ns", group.calibration.cal_ns},
                                   {"xxh3_ns", group.calibration.xxh3_ns},
+                                  {"load", group.load},
                                   {"rows", std::move(rows)},
                                   {"notes", group.notes}});
   }
