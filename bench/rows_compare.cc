@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 
 #include "bench/race.h"
 #include "bench/rivals.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kFillerPrompt = std::uint64_t{1} << 20;
 constexpr std::size_t kHotPrompts = 4;
+constexpr double kApplyBarNs = 1e9 / 8e6;
 constexpr std::size_t kHoldersStoredMax = 8;  // of one block, in the memory rows of the baselines
 
 struct QueryShape {
@@ -99,103 +101,114 @@ Status RunQueries(const Settings& settings, const QueryShape& shape, Report& rep
   return RaceAndReport(settings, kHotPrompts, std::move(racers), report);
 }
 
-// What one way of keeping blocks is told in the apply rows.
-struct Keeper {
-  std::string prefix;
-  std::function<void(const Prompt&)> store, remove;
-  // Prepares records, outside the clock.
-  std::function<void(const Prompt&, bool remove)> prepare = [](const Prompt&, bool) {};
-};
-
 // A full cache of one instance: a prompt comes in, the oldest goes, last block first.
-Status RunApply(const Settings& settings, Report& report) {
-  const PromptSource source(settings.seed);
-  Rivals rivals(1);
-  const std::size_t prompts = std::max<std::size_t>(2, settings.blocks / kPromptBlocks);
-  for (std::size_t p = 0; p < prompts; ++p) {
-    rivals.Store(0, MakePrompt(source, p, kPromptBlocks), 0, kPromptBlocks);
+class ApplyRace {
+ public:
+  explicit ApplyRace(const Settings& settings)
+      : source_(settings.seed),
+        prompts_(std::max<std::size_t>(2, settings.blocks / kPromptBlocks)),
+        next_(prompts_) {
+    for (std::size_t p = 0; p < prompts_; ++p) {
+      rivals_.Store(0, MakePrompt(source_, p, kPromptBlocks), 0, kPromptBlocks);
+    }
+    const char* const prefixes[] = {"", "H: ", "T: "};
+    for (const char* prefix : prefixes) {
+      const double bar = *prefix == '\0' ? kApplyBarNs : 0;
+      const std::string name = prefix;
+      stored_.push_back(
+          {{.work = name + "stored, 64-block events", .unit = "block", .bar = bar}, {}});
+      removed_.push_back({{.work = name + "removed, LRU order", .unit = "block", .bar = bar}, {}});
+    }
   }
-  std::vector<Record> records;
-  const auto apply = [&](const Prompt&) {
-    for (const Record& record : records) rivals.ours().Apply(record);
-  };
-  std::vector<Keeper> keepers(3);
-  keepers[0] = {"", apply, apply, [&](const Prompt& prompt, bool remove) {
-                  records.clear();
-                  for (std::size_t e = 0; e < kPromptBlocks / kEventBlocks; ++e) {
-                    const std::size_t at =
-                        remove ? kPromptBlocks - (e + 1) * kEventBlocks : e * kEventBlocks;
-                    records.push_back(rivals.ours().Prepare(
-                        0, remove ? Event(RemovedOf(prompt, at, at + kEventBlocks))
-                                  : Event(StoredOf(prompt, at, at + kEventBlocks))));
-                  }
-                }};
-  keepers[1] = {"H: ", [&](const Prompt& p) { rivals.hash_map().Store(0, p.names); },
-                [&](const Prompt& p) { rivals.hash_map().Remove(0, p.names); }};
-  keepers[2] = {
-      "T: ",
-      [&](const Prompt& p) { rivals.radix_tree().Store(0, std::nullopt, p.names, p.fingerprints); },
-      [&](const Prompt& p) {
-        rivals.radix_tree().Remove(0, std::vector<std::uint64_t>(p.names.rbegin(), p.names.rend()));
-      }};
 
-  const double bar = 1e9 / 8e6;
-  std::vector<Racer> stored(keepers.size()), removed(keepers.size());
-  for (std::size_t k = 0; k < keepers.size(); ++k) {
-    const double own_bar = k == 0 ? bar : 0;
-    stored[k].row = {
-        .work = keepers[k].prefix + "stored, 64-block events", .unit = "block", .bar = own_bar};
-    removed[k].row = {
-        .work = keepers[k].prefix + "removed, LRU order", .unit = "block", .bar = own_bar};
-  }
-  std::uint64_t next = prompts, oldest = 0;
-  const std::size_t rounds = std::max<std::size_t>(1, prompts / 4);
-  for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
-    std::vector<double> store_ns(keepers.size()), remove_ns(keepers.size());
+  void RunOnce() {
+    const std::size_t rounds = std::max<std::size_t>(1, prompts_ / 4);
+    std::array<double, 3> store_ns{}, remove_ns{};
     for (std::size_t round = 0; round < rounds; ++round) {
-      const Prompt in = MakePrompt(source, next++, kPromptBlocks);
-      const Prompt out = MakePrompt(source, oldest++, kPromptBlocks);
-      for (std::size_t k = 0; k < keepers.size(); ++k) {
-        keepers[k].prepare(in, false);
-        const Stopwatch store;
-        keepers[k].store(in);
-        store_ns[k] += store.ElapsedNs();
-        keepers[k].prepare(out, true);
-        const Stopwatch remove;
-        keepers[k].remove(out);
-        remove_ns[k] += remove.ElapsedNs();
+      const Prompt in = MakePrompt(source_, next_++, kPromptBlocks);
+      const Prompt out = MakePrompt(source_, oldest_++, kPromptBlocks);
+      const std::vector<std::uint64_t> gone(out.names.rbegin(), out.names.rend());
+      // In and out by each in turn.
+      store_ns[0] += ApplyTimed(in, /*remove=*/false);
+      remove_ns[0] += ApplyTimed(out, /*remove=*/true);
+      store_ns[1] += Timed([&] { rivals_.hash_map().Store(0, in.names); });
+      remove_ns[1] += Timed([&] { rivals_.hash_map().Remove(0, gone); });
+      store_ns[2] +=
+          Timed([&] { rivals_.radix_tree().Store(0, std::nullopt, in.names, in.fingerprints); });
+      remove_ns[2] += Timed([&] { rivals_.radix_tree().Remove(0, gone); });
+    }
+    for (std::size_t k = 0; k < stored_.size(); ++k) {
+      stored_[k].row.repeats.push_back(Per(store_ns[k], rounds * kPromptBlocks));
+      removed_[k].row.repeats.push_back(Per(remove_ns[k], rounds * kPromptBlocks));
+    }
+  }
+
+  // All three have what is left, and no more.
+  Status Check() {
+    const std::size_t left = prompts_ * kPromptBlocks;
+    if (rivals_.index().blocks() != left || rivals_.hash_map().blocks() != left) {
+      return Wrong("blocks left: " + std::to_string(rivals_.index().blocks()) + " ours, " +
+                   std::to_string(rivals_.hash_map().blocks()) + " H, expected " +
+                   std::to_string(left));
+    }
+    for (std::uint64_t p : {oldest_ - 1, oldest_, next_ - 1}) {
+      const Prompt prompt = MakePrompt(source_, p, kPromptBlocks);
+      const std::vector<Depth> depths = rivals_.radix_tree().Match(prompt.fingerprints);
+      const std::size_t matched = depths.empty() ? 0 : depths[0].blocks;
+      if (matched != (p < oldest_ ? 0 : kPromptBlocks)) return Wrong("T: blocks left");
+      CONDUCTOR_ASSIGN_OR_RETURN(const auto walk, WalkReady(rivals_.index(), prompt));
+      CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, DepthsOf(walk.answer));
+      if (SumOf(ours) != SumOf(depths)) return Wrong("ours: blocks left");
+    }
+    return {};
+  }
+
+  void AddRows(Report& report) {
+    Checksum sum;
+    AddDigest(sum, rivals_.ours().state().Digest());
+    for (std::vector<Racer>* racers : {&stored_, &removed_}) {
+      CompareWithFirst(*racers);
+      for (Racer& racer : *racers) {
+        racer.row.checksum = sum.value();
+        report.Add(std::move(racer.row));
       }
     }
-    for (std::size_t k = 0; k < keepers.size(); ++k) {
-      stored[k].row.repeats.push_back(Per(store_ns[k], rounds * kPromptBlocks));
-      removed[k].row.repeats.push_back(Per(remove_ns[k], rounds * kPromptBlocks));
-    }
   }
 
-  const std::size_t left = prompts * kPromptBlocks;
-  if (rivals.index().blocks() != left || rivals.hash_map().blocks() != left) {
-    return Wrong("blocks left: " + std::to_string(rivals.index().blocks()) + " ours, " +
-                 std::to_string(rivals.hash_map().blocks()) + " H, expected " +
-                 std::to_string(left));
+ private:
+  template <typename F>
+  static double Timed(F&& f) {
+    const Stopwatch watch;
+    f();
+    return watch.ElapsedNs();
   }
-  for (std::uint64_t p : {oldest - 1, oldest, next - 1}) {
-    const Prompt prompt = MakePrompt(source, p, kPromptBlocks);
-    const std::vector<Depth> depths = rivals.radix_tree().Match(prompt.fingerprints);
-    const std::size_t matched = depths.empty() ? 0 : depths[0].blocks;
-    if (matched != (p < oldest ? 0 : kPromptBlocks)) return Wrong("T: blocks left");
-    CONDUCTOR_ASSIGN_OR_RETURN(const auto walk, WalkReady(rivals.index(), prompt));
-    CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, DepthsOf(walk.answer));
-    if (SumOf(ours) != SumOf(depths)) return Wrong("ours: blocks left");
-  }
-  Checksum sum;
-  AddDigest(sum, rivals.ours().state().Digest());
-  for (std::vector<Racer>* racers : {&stored, &removed}) {
-    CompareWithFirst(*racers);
-    for (Racer& racer : *racers) {
-      racer.row.checksum = sum.value();
-      report.Add(std::move(racer.row));
+
+  // Ours takes records, which are made outside the clock.
+  double ApplyTimed(const Prompt& prompt, bool remove) {
+    std::vector<Record> records;
+    for (std::size_t e = 0; e < kPromptBlocks / kEventBlocks; ++e) {
+      const std::size_t at = remove ? kPromptBlocks - (e + 1) * kEventBlocks : e * kEventBlocks;
+      const std::size_t end = at + kEventBlocks;
+      records.push_back(rivals_.ours().Prepare(
+          0, remove ? Event(RemovedOf(prompt, at, end)) : Event(StoredOf(prompt, at, end))));
     }
+    return Timed([&] {
+      for (const Record& record : records) rivals_.ours().Apply(record);
+    });
   }
+
+  PromptSource source_;
+  std::size_t prompts_;
+  Rivals rivals_{1};
+  std::vector<Racer> stored_, removed_;  // ours, H, T
+  std::uint64_t next_, oldest_ = 0;
+};
+
+Status RunApply(const Settings& settings, Report& report) {
+  ApplyRace race(settings);
+  for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) race.RunOnce();
+  CONDUCTOR_RETURN_IF_ERROR(race.Check());
+  race.AddRows(report);
   return {};
 }
 

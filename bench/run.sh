@@ -14,9 +14,7 @@ case "${1:-}" in
 esac
 trace=${TRACE:-examples/trace_small.jsonl}
 groups=all
-for word in "$@"; do
-  case "$word" in [a-z]*) groups= ;; esac
-done
+case "${1:-}" in [a-z]*) groups= ;; esac  # named groups come first
 
 cmake --preset release >/dev/null
 cmake --build --preset release -j "${JOBS:-$(nproc)}" --target conductor_bench conductor_python >&2
