@@ -43,16 +43,16 @@ Hot StoreHot(StateRig& rig, const PromptSource& source) {
   return hot;
 }
 
-// Right answers of one thread until `end` says so. Nothing when one was wrong.
+// Right answers of one thread until `end` says so, at least one. Nothing when one was wrong.
 std::optional<std::size_t> AskUntil(const StateRig& rig, const Hot& hot, std::size_t first,
                                     const std::atomic<bool>& end) {
   std::size_t count = 0;
-  while (!end.load(std::memory_order_relaxed)) {
+  do {
     const auto answer =
         MatchPrompt(rig.index(), MakeQuery(hot.tokens[(first + count) % hot.tokens.size()]));
     if (!answer || SumOf(*answer) != hot.expected) return std::nullopt;
     ++count;
-  }
+  } while (!end.load(std::memory_order_relaxed));
   return count;
 }
 
@@ -77,7 +77,7 @@ Status RunThreads(const Settings& settings, StateRig& rig, const Hot& hot, Repor
       end = true;
       readers.clear();
       const double ns = watch.ElapsedNs();
-      if (wrong || total == 0) return Wrong(row.work + ": a wrong answer");
+      if (wrong) return Wrong(row.work + ": a wrong answer");
       row.repeats.push_back(ns / static_cast<double>(total));
     }
     report.Add(std::move(row));

@@ -34,7 +34,7 @@ changes=
 git diff --quiet HEAD || changes=' with uncommitted changes'
 machine=$(sed -n 's/^machine: //p' "$output" | head -n 1)
 {
-  sed "/^$marker\$/q" "$page"
+  awk -v marker="$marker" '{ print } $0 == marker { exit }' "$page"
   printf '\nTrace: `%s`. Words: `%s`. %s.\n\nMachine: %s%s.\n' \
     "$(basename "$trace")" "${*:-none}" "$(date -u +%Y-%m-%d)" "$machine" "$changes"
   commit=${machine##*, }
