@@ -22,6 +22,7 @@ Result<std::unique_ptr<EmptyHttpServer>> EmptyHttpServer::Start() {
   auto parts = std::make_unique<Parts>();
   httplib::Server& server = parts->server;
   server.set_tcp_nodelay(true);
+  server.set_keep_alive_timeout(60);  // seconds; the client may be kept waiting by its neighbours
   server.set_keep_alive_max_count(std::size_t{1} << 40);
   server.Post("/query",
               [](const httplib::Request&, httplib::Response&, const httplib::ContentReader& read) {

@@ -16,6 +16,7 @@ BLOCK = 16
 VOCABULARY = 128_000
 CALLS = 300
 WARM_UP = 30
+PATIENCE_MS = 60_000  # a busy machine makes rows slow, never wrong
 MASK = 2**64 - 1
 
 
@@ -48,7 +49,7 @@ def main():
     options = parser.parse_args()
     tokens = tokens_of(options.seed, options.tokens, options.tokens)
     with ConductorClient() as client:
-        if client.setup(options.address) != OK:
+        if client.setup(options.address, PATIENCE_MS, PATIENCE_MS) != OK:
             sys.exit(client.last_error)
         for _ in range(options.repeats):
             samples = []

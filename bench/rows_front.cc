@@ -26,6 +26,9 @@ namespace {
 constexpr std::size_t kInstances = 8;
 constexpr std::size_t kLineBytes = 4'096;
 const char* const kMsgpack = "application/msgpack";
+// A busy machine makes rows slow, never wrong.
+constexpr rpc::RpcClient::Options kPatientClient{.connect_timeout_ms = 60'000,
+                                                 .request_timeout_ms = 60'000};
 
 struct FrontShape {
   std::size_t tokens;
@@ -83,6 +86,9 @@ HttpClient LibraryClient(std::uint16_t ours, std::uint16_t empty, const std::str
     auto client = std::make_shared<httplib::Client>("127.0.0.1", port);  // a closure is copied
     client->set_keep_alive(true);
     client->set_tcp_nodelay(true);
+    client->set_connection_timeout(kPatience);
+    client->set_read_timeout(kPatience);
+    client->set_write_timeout(kPatience);
     return [client, path, &body]() -> Result<HttpProbe::Answer> {
       const auto result = client->Post(path, body, kMsgpack);
       if (!result) return Wrong("HTTP: " + httplib::to_string(result.error()));
@@ -137,8 +143,6 @@ Status RunHttp(const Settings& settings, const FrontShape& shape, ServiceRig& ri
                const Prompt& prompt, Report& report) {
   CONDUCTOR_ASSIGN_OR_RETURN(const auto server, HttpServer::Start(rig.service(), {}));
   CONDUCTOR_ASSIGN_OR_RETURN(const auto empty, EmptyHttpServer::Start());
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, HttpProbe::Connect(server->port()));
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto theirs, HttpProbe::Connect(empty->port()));
   const nlohmann::json query = {
       {"model", kModel}, {"block_size", kBlockSize}, {"token_ids", prompt.tokens}};
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(query);
@@ -146,6 +150,9 @@ Status RunHttp(const Settings& settings, const FrontShape& shape, ServiceRig& ri
   CONDUCTOR_RETURN_IF_ERROR(
       RunHttpClient(settings, shape.tokens,
                     LibraryClient(server->port(), empty->port(), body, shape.http_bar), report));
+  // Now, not before: a server ends a connection that has nothing to say.
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, HttpProbe::Connect(server->port()));
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto theirs, HttpProbe::Connect(empty->port()));
   return RunHttpClient(settings, shape.tokens, RawClient(*ours, *theirs, body), report);
 }
 
@@ -176,8 +183,9 @@ Status RunRpc(const Settings& settings, const FrontShape& shape, ServiceRig& rig
   server->SetServing(true);
   CONDUCTOR_ASSIGN_OR_RETURN(const auto empty, EmptyRpcServer::Start());
   const std::string address = "127.0.0.1:" + std::to_string(server->port());
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, rpc::RpcClient::Connect(address, {}));
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto theirs, rpc::RpcClient::Connect(empty->address(), {}));
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto ours, rpc::RpcClient::Connect(address, kPatientClient));
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto theirs,
+                             rpc::RpcClient::Connect(empty->address(), kPatientClient));
   const std::uint64_t expected = SumOf(RightAnswer(shape.tokens));
   const std::string what = std::to_string(shape.tokens) + " tokens";
   std::vector<Racer> racers(2);
