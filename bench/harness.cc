@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "bench/workload.h"
 #include "conductor_version.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kCalibrationBatches = 7;
 constexpr std::size_t kCalibrationSteps = 10'000;
+constexpr double kSleepAheadNs = 200e3;  // less than this ahead of time is waited for awake
 
 std::string ProcessorName() {
   std::ifstream in("/proc/cpuinfo");
@@ -36,6 +38,17 @@ double ProcessorWatch::Now() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+void WaitUntilDue(const Stopwatch& watch, double due_ns) {
+  for (double ahead = due_ns - watch.ElapsedNs(); ahead > 0; ahead = due_ns - watch.ElapsedNs()) {
+    if (ahead > kSleepAheadNs) {
+      std::this_thread::sleep_for(
+          std::chrono::nanoseconds(static_cast<std::int64_t>(ahead - kSleepAheadNs)));
+    } else {
+      std::this_thread::yield();
+    }
+  }
 }
 
 void Checksum::Add(std::uint64_t value) {
@@ -86,16 +99,17 @@ tl::unexpected<Error> Wrong(std::string what) {
 }
 
 std::string MachineLine() {
-  double load[1] = {0};
-  if (getloadavg(load, 1) != 1) load[0] = -1;
   utsname system{};
   uname(&system);
-  char load_text[32];
-  snprintf(load_text, sizeof load_text, "%.1f", load[0]);
   return ProcessorName() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " cores, " +
-         std::to_string((sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) >> 30) + " GiB, load " +
-         load_text + ", " + system.sysname + " " + system.release + ", compiler " + __VERSION__ +
+         std::to_string((sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) >> 30) + " GiB, " +
+         system.sysname + " " + system.release + ", compiler " + __VERSION__ +
          ", commit " CONDUCTOR_COMMIT;
+}
+
+double LoadAverage() {
+  double load[1] = {0};
+  return getloadavg(load, 1) == 1 ? load[0] : -1;
 }
 
 std::uint64_t ResidentBytes() {

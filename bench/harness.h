@@ -7,7 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +49,9 @@ class Checksum {
   std::uint64_t value_ = 0;
 };
 
+// Until the watch shows `due_ns`: asleep, and awake for the last part. Returns at once when late.
+void WaitUntilDue(const Stopwatch& watch, double due_ns);
+
 // Of one of `count`.
 inline double Per(double total, std::size_t count) {
   return total / static_cast<double>(count);
@@ -64,7 +67,8 @@ struct Calibration {
 };
 Calibration Calibrate();
 
-enum class Measure { kNanoseconds, kBytes };
+// kTimes: a plain ratio.
+enum class Measure { kNanoseconds, kBytes, kTimes };
 
 struct Row {
   std::string work = {};  // unique in its group
@@ -74,8 +78,16 @@ struct Row {
   std::vector<double> repeats = {};
   std::vector<double> p99 = {};        // latencies only, one value per repeat
   std::vector<double> processor = {};  // processor time, one value per repeat; empty: not measured
+  // What issue 4 requires of best, in the row's measure; 0: nothing. Printed, never judged.
+  double bar = 0;
+  // The same work done the baseline's way takes this many times what it takes us (best by best of
+  // one interleaved run); 0: not a baseline's row.
+  double times_ours = 0;
   std::uint64_t checksum = 0;
 };
+
+// The smallest of the repeats.
+double Best(const Row& row);
 
 class Report {
  public:
@@ -85,14 +97,20 @@ class Report {
   void BeginGroup(const std::string& name);
   void Add(Row row);
   void EndGroup();
+  // A line below the table: what is not a figure.
+  void Note(const std::string& text);
   // The work was done wrongly: no time counts.
   void Fail(const std::string& what);
 
   // Every row against its known checksum, in both directions.
   void CompareWithGolden();
+  // In words: the rows whose ratio is more than 30 % below the recorded one, also in the attempts
+  // before. `best` carries each row's best ratio from attempt to attempt.
+  std::vector<std::string> FallenRatios(std::map<std::string, double>& best) const;
   std::string ToJson() const;
-  // The lines of bench/golden.h.
+  // The lines of bench/golden.h, and of bench/recorded.h.
   std::string ToGolden() const;
+  std::string ToRecorded() const;
   bool failed() const { return !failures_.empty(); }
   const std::vector<std::string>& failures() const { return failures_; }
 
@@ -100,12 +118,14 @@ class Report {
   struct Group {
     std::string name;
     Calibration calibration;
+    double load = 0;  // of the machine, at the group's beginning
     std::vector<Row> rows;
+    std::vector<std::string> notes;
   };
   void PrintGroup(const Group& group) const;
 
-  const std::string machine_;
-  const bool human_;
+  std::string machine_;
+  bool human_;
   std::vector<Group> groups_;
   std::vector<std::string> failures_;
 };
@@ -113,8 +133,10 @@ class Report {
 // The error of a work that went wrong: kInternal.
 tl::unexpected<Error> Wrong(std::string what);
 
-// Processor, cores, load, compiler, commit: in one line.
+// Processor, cores, memory, compiler, commit: in one line.
 std::string MachineLine();
+// The machine's load average of the last minute; negative: unknown.
+double LoadAverage();
 // Bytes of this process in memory, after the allocator gave back what it can.
 std::uint64_t ResidentBytes();
 

@@ -1,21 +1,22 @@
 // The report: human tables, JSON, and the comparison with the known checksums.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "bench/golden.h"
 #include "bench/harness.h"
+#include "bench/recorded.h"
 #include "src/check.h"
 
 namespace conductor::bench {
 namespace {
 
-constexpr int kWorkColumns = 44;
+constexpr int kWorkColumns = 54;
+constexpr double kRatioLossMax = 0.3;
 
-double Best(const Row& row) {
-  return Quantile(row.repeats, 0);
-}
 double Median(const Row& row) {
   return Quantile(row.repeats, 0.5);
 }
@@ -31,7 +32,15 @@ std::string Spell(double value, Measure measure) {
   static const char* const times[] = {"ns", "us", "ms", "s"};
   char text[32];
   if (measure == Measure::kBytes) {
-    snprintf(text, sizeof text, "%.1f B", value);
+    if (value >= 1e6) {
+      snprintf(text, sizeof text, "%.2f MB", value / 1e6);
+    } else {
+      snprintf(text, sizeof text, "%.1f B", value);
+    }
+    return text;
+  }
+  if (measure == Measure::kTimes) {
+    snprintf(text, sizeof text, "x %.2f", value);
     return text;
   }
   std::size_t unit = 0;
@@ -41,6 +50,18 @@ std::string Spell(double value, Measure measure) {
   }
   snprintf(text, sizeof text, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, times[unit]);
   return text;
+}
+
+std::string_view Name(Measure measure) {
+  switch (measure) {
+    case Measure::kNanoseconds:
+      return "ns";
+    case Measure::kBytes:
+      return "bytes";
+    case Measure::kTimes:
+      return "times";
+  }
+  return "";
 }
 
 std::string SpellRate(double per_second) {
@@ -57,18 +78,30 @@ std::string SpellRate(double per_second) {
 
 std::string SpellRatio(double ratio) {
   char text[32];
-  snprintf(text, sizeof text, "%.*f", ratio < 10 ? 2 : 0, ratio);
+  snprintf(text, sizeof text, "%.*f", ratio < 0.1 ? 4 : ratio < 1 ? 3 : ratio < 10 ? 2 : 0, ratio);
   return text;
 }
 
+// Null when the row has no recorded ratio.
+const Recorded* FindRecorded(std::string_view group, std::string_view work) {
+  for (const Recorded& recorded : kRecordedRatios) {
+    if (recorded.group == group && recorded.work == work) return &recorded;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+double Best(const Row& row) {
+  return Quantile(row.repeats, 0);
+}
 
 Report::Report(std::string machine, bool human) : machine_(std::move(machine)), human_(human) {
   if (human_) printf("machine: %s\n", machine_.c_str());
 }
 
 void Report::BeginGroup(const std::string& name) {
-  groups_.push_back({name, Calibrate(), {}});
+  groups_.push_back({name, Calibrate(), LoadAverage(), {}, {}});
 }
 
 void Report::Add(Row row) {
@@ -80,27 +113,33 @@ void Report::EndGroup() {
   if (human_) PrintGroup(groups_.back());
 }
 
+void Report::Note(const std::string& text) {
+  groups_.back().notes.push_back(text);
+}
+
 void Report::Fail(const std::string& what) {
   failures_.push_back(what);
 }
 
 void Report::PrintGroup(const Group& group) const {
-  printf("\n%s    CAL %.1f ns, XXH3 %.2f ns\n", group.name.c_str(), group.calibration.cal_ns,
-         group.calibration.xxh3_ns);
-  printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, "work", "of one", "best", "median",
-         "p99", "cpu", "rate", "x CAL", "checksum");
+  printf("\n%s    CAL %.1f ns, XXH3 %.2f ns, load %.1f\n", group.name.c_str(),
+         group.calibration.cal_ns, group.calibration.xxh3_ns, group.load);
+  printf("%-*s %7s %9s %9s %9s %9s %9s %7s %9s %7s  %s\n", kWorkColumns, "work", "of one", "best",
+         "median", "p99", "cpu", "rate", "x CAL", "bar", "x ours", "checksum");
   for (const Row& row : group.rows) {
     const bool time = row.measure == Measure::kNanoseconds;
     const double median = Median(row);
-    printf("%-*s %7s %9s %9s %9s %9s %9s %7s  %s\n", kWorkColumns, row.work.c_str(),
+    printf("%-*s %7s %9s %9s %9s %9s %9s %7s %9s %7s  %s\n", kWorkColumns, row.work.c_str(),
            row.unit.c_str(), Spell(Best(row), row.measure).c_str(),
            Spell(median, row.measure).c_str(),
            row.p99.empty() ? "" : Spell(Quantile(row.p99, 0.5), row.measure).c_str(),
            row.processor.empty() ? "" : Spell(Quantile(row.processor, 0), row.measure).c_str(),
            time ? SpellRate(1e9 / median).c_str() : "",
            time ? SpellRatio(Best(row) / group.calibration.cal_ns).c_str() : "",
-           Hex(row.checksum).c_str());
+           row.bar > 0 ? Spell(row.bar, row.measure).c_str() : "",
+           row.times_ours > 0 ? SpellRatio(row.times_ours).c_str() : "", Hex(row.checksum).c_str());
   }
+  for (const std::string& note : group.notes) printf("note: %s\n", note.c_str());
   fflush(stdout);
 }
 
@@ -127,6 +166,37 @@ void Report::CompareWithGolden() {
   }
 }
 
+std::vector<std::string> Report::FallenRatios(std::map<std::string, double>& best) const {
+  std::vector<std::string> fallen;
+  for (const Group& group : groups_) {
+    for (const Row& row : group.rows) {
+      const Recorded* recorded = FindRecorded(group.name, row.work);
+      if (recorded == nullptr) continue;
+      const double least = recorded->times_ours * (1 - kRatioLossMax);
+      const std::string name = group.name + ": " + row.work;
+      double& most = best[name];
+      most = std::max(most, row.times_ours);
+      if (most >= least) continue;
+      fallen.push_back(name + ": takes " + SpellRatio(most) + " times what ours takes, recorded " +
+                       SpellRatio(recorded->times_ours) + ", expected at least " +
+                       SpellRatio(least));
+    }
+  }
+  return fallen;
+}
+
+std::string Report::ToRecorded() const {
+  std::string lines;
+  for (const Group& group : groups_) {
+    for (const Row& row : group.rows) {
+      if (FindRecorded(group.name, row.work) == nullptr) continue;
+      lines += "    {\"" + group.name + "\", \"" + row.work + "\", " + SpellRatio(row.times_ours) +
+               "},\n";
+    }
+  }
+  return lines;
+}
+
 std::string Report::ToGolden() const {
   std::string lines;
   for (const Group& group : groups_) {
@@ -146,7 +216,7 @@ std::string Report::ToJson() const {
       nlohmann::ordered_json json;
       json["work"] = row.work;
       json["of_one"] = row.unit;
-      json["measure"] = row.measure == Measure::kBytes ? "bytes" : "ns";
+      json["measure"] = Name(row.measure);
       json["best"] = Best(row);
       json["median"] = Median(row);
       if (!row.p99.empty()) json["p99"] = Quantile(row.p99, 0.5);
@@ -156,13 +226,17 @@ std::string Report::ToJson() const {
         json["x_cal"] = Best(row) / group.calibration.cal_ns;
         json["x_xxh3"] = Best(row) / group.calibration.xxh3_ns;
       }
+      if (row.bar > 0) json["bar"] = row.bar;
+      if (row.times_ours > 0) json["times_ours"] = row.times_ours;
       json["checksum"] = Hex(row.checksum);
       rows.push_back(std::move(json));
     }
     document["groups"].push_back({{"group", group.name},
                                   {"cal_ns", group.calibration.cal_ns},
                                   {"xxh3_ns", group.calibration.xxh3_ns},
-                                  {"rows", std::move(rows)}});
+                                  {"load", group.load},
+                                  {"rows", std::move(rows)},
+                                  {"notes", group.notes}});
   }
   document["failures"] = failures_;
   return document.dump(2);

@@ -27,6 +27,14 @@ struct Settings {
   std::size_t stream_blocks = 256 * 1'024;        // through ZMQ in prefill messages
   std::size_t memory_blocks = 250'000;
   std::size_t freshness_samples = 500;
+  std::size_t growth_blocks = 2'000'000;  // the top of a growth cycle
+  std::vector<std::size_t> scale_blocks = {1'024, 1'000'000};
+  std::size_t threads = 2;  // readers, at most
+  std::string trace;        // requests, Mooncake's format
+  // Blocks of one trace id in the replay: 32 is the traced 512 tokens in blocks of 16.
+  std::size_t replay_blocks_per_id = 4;
+  std::size_t replay_instances = 8;
+  std::string python;     // where the Python package is; empty: no rows of it
   std::string directory;  // where data directories are made and removed
 
   static Settings Quick();
@@ -39,5 +47,14 @@ Status RunRebuild(const Settings& settings, Report& report);
 Status RunStream(const Settings& settings, Report& report);
 Status RunFreshness(const Settings& settings, Report& report);
 Status RunMemory(const Settings& settings, Report& report);
+Status RunCompare(const Settings& settings, Report& report);
+Status RunNamed(const Settings& settings, Report& report);
+Status RunTrace(const Settings& settings, Report& report);
+Status RunReplay(const Settings& settings, Report& report);
+Status RunContention(const Settings& settings, Report& report);
+Status RunGrowth(const Settings& settings, Report& report);
+Status RunFront(const Settings& settings, Report& report);
+Status RunScale(const Settings& settings, Report& report);
+Status RunWalk(const Settings& settings, Report& report);
 
 }  // namespace conductor::bench

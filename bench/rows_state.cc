@@ -11,6 +11,8 @@ namespace conductor::bench {
 namespace {
 
 constexpr std::size_t kEventsPerPrompt = kPromptBlocks / kEventBlocks;
+constexpr double kApplyBarNs = 1e9 / 8e6;
+constexpr double kPauseBarNs = 2e6;
 
 struct Spent {
   double wall_ns = 0, processor_ns = 0;
@@ -103,9 +105,10 @@ void AddSpent(const Spent& spent, std::size_t count, Row& row) {
 
 Status RunState(const Settings& settings, Report& report) {
   Row grow{.work = "stored while growing to the index size", .unit = "block"};
-  Row pause{.work = "worst single 64-block event while growing", .unit = "event"};
-  Row store{.work = "stored at the index size", .unit = "block"};
-  Row remove{.work = "removed at the index size, LRU order", .unit = "block"};
+  Row pause{
+      .work = "worst single 64-block event while growing", .unit = "event", .bar = kPauseBarNs};
+  Row store{.work = "stored at the index size", .unit = "block", .bar = kApplyBarNs};
+  Row remove{.work = "removed at the index size, LRU order", .unit = "block", .bar = kApplyBarNs};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     CONDUCTOR_ASSIGN_OR_RETURN(const StateRun run, RunOnce(settings));
     AddSpent(run.grow, run.grown, grow);

@@ -6,72 +6,18 @@
 
 #include "bench/messages.h"
 #include "bench/rows.h"
-#include "bench/service_rig.h"
-#include "tools/publisher.h"
+#include "bench/stream_rig.h"
 
 namespace conductor::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kIdlePause{2};
 
-// A service with one subscribed publisher. The members end in reverse order.
-struct StreamRig {
-  std::unique_ptr<ScratchDirectory> scratch;
-  std::unique_ptr<enginesim::ZmqContext> context;
-  std::unique_ptr<enginesim::Publisher> publisher;
-  std::unique_ptr<ServiceRig> service;
-};
-
-Result<StreamRig> StartRig(const Settings& settings) {
-  StreamRig rig;
-  CONDUCTOR_ASSIGN_OR_RETURN(rig.scratch, ScratchDirectory::Make(settings.directory));
-  rig.context = std::make_unique<enginesim::ZmqContext>();
-  enginesim::PublisherOptions options;
-  options.endpoint = "tcp://127.0.0.1:*";
-  options.send_hwm = 0;  // nothing is lost here, however fast it is published
-  CONDUCTOR_ASSIGN_OR_RETURN(rig.publisher, enginesim::Publisher::Start(*rig.context, options));
-  CONDUCTOR_ASSIGN_OR_RETURN(rig.service,
-                             ServiceRig::Start(rig.scratch->data_dir(), ServiceRig::Streams::kZmq));
-  CONDUCTOR_RETURN_IF_ERROR(rig.service->Register(0, rig.publisher->endpoint()));
-  const bool subscribed = rig.publisher->WaitUntil(
-      [](const enginesim::PublisherStats& stats) { return stats.subscriptions == 1; }, kPatience);
-  if (!subscribed) return Wrong("the service does not subscribe");
-  return rig;
-}
-
-// Everything arrived, was verified and answers whole.
-Result<std::uint64_t> CheckStream(const PromptSource& source, std::uint64_t first_prompt,
-                                  const Messages& messages, ServiceRig& rig) {
-  Checksum sum;
-  for (std::size_t p = 0; p < messages.prompts;
-       p += std::max<std::size_t>(1, messages.prompts / 16)) {
-    CONDUCTOR_ASSIGN_OR_RETURN(
-        const std::uint64_t matched,
-        rig.MatchedBlocks(source.Tokens(first_prompt + p, messages.blocks_per_prompt)));
-    if (matched != messages.blocks_per_prompt) {
-      return Wrong("prompt " + std::to_string(p) + " matches " + std::to_string(matched) +
-                   " blocks, expected " + std::to_string(messages.blocks_per_prompt));
-    }
-    sum.Add(messages.last_names[p]);
-    sum.Add(matched);
-  }
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto views, rig.service().ListServices());
-  if (views.size() != 1 || views[0].hash_check != "verified" || !views[0].lost_ranges.empty()) {
-    return Wrong("the stream is not verified, or lost something");
-  }
-  if (views[0].blocks_by_tier[0] != messages.blocks()) {
-    return Wrong(std::to_string(views[0].blocks_by_tier[0]) + " blocks, expected " +
-                 std::to_string(messages.blocks()));
-  }
-  sum.Add(messages.blocks());
-  return sum.value();
-}
-
 Status RunShape(const Settings& settings, const MessageShape& shape, Row row, Report& report) {
   const PromptSource source(settings.seed);
   const Messages messages = MakeMessages(source, 0, shape);
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const StreamRig rig, StartRig(settings));
+    CONDUCTOR_ASSIGN_OR_RETURN(const StreamRig rig, StartStreamRig(settings.directory));
     std::vector<std::string> payloads = messages.payloads;
     const ProcessorWatch processor;
     const Stopwatch watch;
@@ -92,24 +38,24 @@ Status RunShape(const Settings& settings, const MessageShape& shape, Row row, Re
 Status RunStream(const Settings& settings, Report& report) {
   const std::size_t blocks = settings.stream_blocks;
   // Prompts of 256 blocks, then sixteen requests that decode side by side.
-  CONDUCTOR_RETURN_IF_ERROR(RunShape(settings, {blocks, 1, 64, blocks / 256},
-                                     {.work = "64-block prefill messages", .unit = "block"},
-                                     report));
-  CONDUCTOR_RETURN_IF_ERROR(RunShape(settings, {blocks / 2, 16, 1, 16},
-                                     {.work = "messages of 16 one-block events", .unit = "block"},
-                                     report));
-  return RunShape(settings, {blocks / 4, 1, 1, 16}, {.work = "1-block messages", .unit = "block"},
-                  report);
+  CONDUCTOR_RETURN_IF_ERROR(
+      RunShape(settings, {blocks, 1, 64, blocks / 256},
+               {.work = "64-block prefill messages", .unit = "block", .bar = 1e9 / 1e6}, report));
+  CONDUCTOR_RETURN_IF_ERROR(RunShape(
+      settings, {blocks / 2, 16, 1, 16},
+      {.work = "messages of 16 one-block events", .unit = "block", .bar = 1e9 / 0.5e6}, report));
+  return RunShape(settings, {blocks / 4, 1, 1, 16},
+                  {.work = "1-block messages", .unit = "block", .bar = 1e9 / 0.25e6}, report);
 }
 
 Status RunFreshness(const Settings& settings, Report& report) {
   const PromptSource source(settings.seed);
-  Row row{.work = "one 1-block message on an idle service", .unit = "message"};
+  Row row{.work = "one 1-block message on an idle service", .unit = "message", .bar = 0.4e6};
   const MessageShape shape{settings.freshness_samples, 1, 1, 1};
   const Messages messages = MakeMessages(source, 0, shape);
   const std::vector<std::uint64_t> names = source.ChainNames(0, settings.freshness_samples);
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
-    CONDUCTOR_ASSIGN_OR_RETURN(const StreamRig rig, StartRig(settings));
+    CONDUCTOR_ASSIGN_OR_RETURN(const StreamRig rig, StartStreamRig(settings.directory));
     std::vector<double> samples;
     for (std::size_t i = 0; i < messages.payloads.size(); ++i) {
       // Every thread of the service is asleep again.

@@ -1,0 +1,34 @@
+// The ratios that CI watches: what the same work costs our own baselines (baseline_hash_map.h,
+// baseline_radix_tree.h), in multiples of what it costs us, in one interleaved run of
+// `conductor-bench compare walk --quick --ratios`. A change that makes us slower by more than 30 %
+// against them fails `bench_ratio`; a change that makes us faster brings the new lines along: the
+// same with `-o recorded` prints them. Taken with little else on the machine.
+#pragma once
+
+#include <string_view>
+
+namespace conductor::bench {
+
+struct Recorded {
+  std::string_view group, work;
+  double times_ours;
+};
+
+inline constexpr Recorded kRecordedRatios[] = {
+    {"compare", "H: 1 holder, runs of 64: bytes", 0.509},
+    {"compare", "T: 1 holder, runs of 64: bytes", 0.415},
+    {"compare", "H: 8 holders, runs of 64: bytes", 0.601},
+    {"compare", "T: 8 holders, runs of 64: bytes", 2.54},
+    {"compare", "T: stored, 64-block events", 0.187},
+    {"compare", "T: removed, LRU order", 0.248},
+    {"compare", "H: hit, 8192 tokens, 8 instances", 2.68},
+    {"compare", "T: hit, 8192 tokens, 8 instances", 0.0573},
+    {"compare", "H: hit, 8192 tokens, 64 instances", 2.32},
+    {"compare", "T: hit, 8192 tokens, 64 instances", 0.0426},
+    {"walk", "T: 2048 blocks, 8 instances", 0.0061},
+    {"walk", "T: 2048 blocks, 256 instances", 0.0056},
+    {"walk", "T: every 4th block branches, shuffled", 0.108},
+    {"walk", "T: the same, branches evicted, shuffled", 0.104},
+};
+
+}  // namespace conductor::bench

@@ -1,0 +1,105 @@
+#include "bench/rivals.h"
+
+#include <charconv>
+
+#include "src/hash/fingerprint.h"
+#include "src/index/walk.h"
+
+namespace conductor::bench {
+namespace {
+
+// The service's own slice.
+constexpr std::size_t kSliceEntries = 2'048;
+
+// Until the index has the seam (found by its argument), the walk is the whole query less a pass
+// over the fingerprints of the same prompt, timed right after it.
+template <typename Index>
+Result<TimedWalk> Walk(const Index& index, const Prompt& prompt, const QueryOptions& options) {
+  TimedWalk walk;
+  if constexpr (requires {
+                  MatchFingerprints(index, ContextKey{}, std::span<const std::uint64_t>{}, options);
+                }) {
+    const ContextKey context = BenchContext();
+    const std::span<const std::uint64_t> ready(prompt.fingerprints);
+    const Stopwatch watch;
+    Result<QueryAnswer> answer = MatchFingerprints(index, context, ready, options);
+    walk.ns = watch.ElapsedNs();
+    CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
+  } else {
+    PromptQuery query = MakeQuery(prompt.tokens);
+    query.options = options;
+    const Stopwatch watch;
+    Result<QueryAnswer> answer = MatchPrompt(index, query);
+    walk.ns = watch.ElapsedNs();
+    CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
+    std::vector<std::uint64_t> fingerprints(prompt.blocks());
+    const Stopwatch pass;
+    FingerprintTokens(prompt.tokens, kBlockSize, fingerprints);
+    walk.ns = std::max(walk.ns - pass.ElapsedNs(), 1.0);
+    if (fingerprints != prompt.fingerprints) return Wrong("fingerprints of a pass differ");
+  }
+  return walk;
+}
+
+}  // namespace
+
+void Rivals::Store(std::size_t instance, const Prompt& prompt, std::size_t begin, std::size_t end) {
+  for (std::size_t at = begin; at < end; at += kEventBlocks) {
+    const std::size_t count = std::min(kEventBlocks, end - at);
+    const auto owner = static_cast<Owner>(instance);
+    const std::span names = std::span(prompt.names).subspan(at, count);
+    ours_.Apply(instance, StoredOf(prompt, at, at + count));
+    hash_map_.Store(owner, names);
+    radix_tree_.Store(owner, prompt.ParentOf(at), names,
+                      std::span(prompt.fingerprints).subspan(at, count));
+  }
+}
+
+void Rivals::Remove(std::size_t instance, const Prompt& prompt, std::size_t begin,
+                    std::size_t end) {
+  const std::vector<std::uint64_t> names(prompt.names.rend() - static_cast<std::ptrdiff_t>(end),
+                                         prompt.names.rend() - static_cast<std::ptrdiff_t>(begin));
+  const auto owner = static_cast<Owner>(instance);
+  ours_.Apply(instance, RemovedOf(prompt, begin, end));
+  hash_map_.Remove(owner, names);
+  radix_tree_.Remove(owner, names);
+}
+
+void Rivals::CleanUp() {
+  while (ours_.state().CleanupSlice(kSliceEntries)) {
+  }
+}
+
+Result<std::vector<Depth>> DepthsOf(const QueryAnswer& answer) {
+  std::vector<Depth> depths;
+  for (const InstanceHits& hits : answer.instances) {
+    if (hits.best.disk == 0) continue;
+    Owner owner = 0;
+    const std::string_view id = hits.instance_id;
+    const std::size_t dash = id.find('-');
+    if (dash == id.npos ||
+        std::from_chars(id.data() + dash + 1, id.data() + id.size(), owner).ec != std::errc() ||
+        hits.best.disk % kBlockSize != 0) {
+      return Wrong("an answer about " + hits.instance_id);
+    }
+    depths.push_back({owner, hits.best.disk / kBlockSize});
+  }
+  return depths;
+}
+
+std::uint64_t SumOf(const std::vector<Depth>& depths) {
+  Checksum sum;
+  sum.Add(depths.size());
+  for (const Depth& depth : depths) {
+    sum.Add(depth.owner);
+    sum.Add(depth.blocks);
+  }
+  return sum.value();
+}
+
+Result<TimedWalk> WalkReady(const PrefixIndex& index, const Prompt& prompt,
+                            const QueryOptions& options) {
+  return Walk(index, prompt, options);
+}
+
+}  // namespace conductor::bench
