@@ -11,33 +11,14 @@ namespace {
 // The service's own slice.
 constexpr std::size_t kSliceEntries = 2'048;
 
-// Until the index has the seam (found by its argument), the walk is the whole query less a pass
-// over the fingerprints of the same prompt, timed right after it.
-template <typename Index>
-Result<TimedWalk> Walk(const Index& index, const Prompt& prompt, const QueryOptions& options) {
+Result<TimedWalk> Walk(const PrefixIndex& index, const Prompt& prompt,
+                       const QueryOptions& options) {
   TimedWalk walk;
-  if constexpr (requires {
-                  MatchFingerprints(index, ContextKey{}, std::span<const std::uint64_t>{}, options);
-                }) {
-    const ContextKey context = BenchContext();
-    const std::span<const std::uint64_t> ready(prompt.fingerprints);
-    const Stopwatch watch;
-    Result<QueryAnswer> answer = MatchFingerprints(index, context, ready, options);
-    walk.ns = watch.ElapsedNs();
-    CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
-  } else {
-    PromptQuery query = MakeQuery(prompt.tokens);
-    query.options = options;
-    const Stopwatch watch;
-    Result<QueryAnswer> answer = MatchPrompt(index, query);
-    walk.ns = watch.ElapsedNs();
-    CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
-    std::vector<std::uint64_t> fingerprints(prompt.blocks());
-    const Stopwatch pass;
-    FingerprintTokens(prompt.tokens, kBlockSize, fingerprints);
-    walk.ns = std::max(walk.ns - pass.ElapsedNs(), 1.0);
-    if (fingerprints != prompt.fingerprints) return Wrong("fingerprints of a pass differ");
-  }
+  const FingerprintQuery query{BenchContext(), prompt.fingerprints, options};
+  const Stopwatch watch;
+  Result<QueryAnswer> answer = MatchFingerprints(index, query);
+  walk.ns = watch.ElapsedNs();
+  CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
   return walk;
 }
 
