@@ -1,6 +1,8 @@
 // The kinds of field an ObjectReader knows. Every rule about a single value of a body is here.
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -14,18 +16,18 @@ namespace {
 using Kind = BodyEvent::Kind;
 
 // "token_ids[3]: expected a 32-bit integer, got text".
-bool WrongType(Error* error, const std::string& field, std::string_view expected, Kind got,
+bool WrongType(Error* error, std::string_view field, std::string_view expected, Kind got,
                long long index = -1) {
-  std::string where = field;
+  std::string where(field);
   if (index >= 0) where += "[" + std::to_string(index) + "]";
   return Refuse(
       error, "invalid_type", field,
       where + ": expected " + std::string(expected) + ", got " + std::string(Describe(got)), index);
 }
 
-bool OutOfRange(Error* error, const std::string& field, std::string_view expected,
+bool OutOfRange(Error* error, std::string_view field, std::string_view expected,
                 long long index = -1) {
-  std::string where = field;
+  std::string where(field);
   if (index >= 0) where += "[" + std::to_string(index) + "]";
   return Refuse(error, "out_of_range", field,
                 where + ": expected " + std::string(expected) + ", got one outside that range",
@@ -38,7 +40,7 @@ class FieldSink : public BodySink {
   explicit FieldSink(std::string_view field) : field_(field) {}
 
  protected:
-  const std::string field_;
+  const std::string_view field_;
 };
 
 class TextSink final : public FieldSink {
@@ -54,7 +56,7 @@ class TextSink final : public FieldSink {
   std::optional<std::string>* out_;
 };
 
-bool TakeInt64(const BodyEvent& event, const std::string& field, std::int64_t* out, Error* error) {
+bool TakeInt64(const BodyEvent& event, std::string_view field, std::int64_t* out, Error* error) {
   const bool integer = event.kind == Kind::kInteger || event.kind == Kind::kHuge;
   if (!integer) return WrongType(error, field, "an integer", event.kind);
   const bool fits = event.kind == Kind::kInteger &&
@@ -110,8 +112,9 @@ class NumbersSink : public FieldSink {
     }
     if (event.kind == Kind::kBytes) return TakeBytes(event.text, error);
     if (event.kind != Kind::kArrayStart) {
-      return Refuse(error, "not_array", field_,
-                    field_ + ": expected an array, got " + std::string(Describe(event.kind)));
+      return Refuse(
+          error, "not_array", field_,
+          std::string(field_) + ": expected an array, got " + std::string(Describe(event.kind)));
     }
     open_ = true;
     if (event.bits > count_max_) return TooMany(error);
@@ -121,22 +124,34 @@ class NumbersSink : public FieldSink {
 
  protected:
   virtual bool OnElement(const BodyEvent& event, long long index, Error* error) = 0;
+  bool IsOpen() const { return open_; }
   void Put(Number number) { out_->push_back(number); }
+  bool PutAll(std::span<const Number> numbers, Error* error) {
+    if (numbers.size() > count_max_ - out_->size()) return TooMany(error);
+    out_->insert(out_->end(), numbers.begin(), numbers.end());
+    return true;
+  }
 
  private:
   bool TooMany(Error* error) {
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
+    return Refuse(
+        error, "too_large", field_,
+        std::string(field_) + ": expected at most " + std::to_string(count_max_) + " entries");
   }
   bool TakeBytes(std::string_view bytes, Error* error) {
     if (bytes.size() % sizeof(Number) != 0) {
       return Refuse(error, "invalid_value", field_,
-                    field_ + ": expected a multiple of " + std::to_string(sizeof(Number)) +
-                        " bytes, got " + std::to_string(bytes.size()));
+                    std::string(field_) + ": expected a multiple of " +
+                        std::to_string(sizeof(Number)) + " bytes, got " +
+                        std::to_string(bytes.size()));
     }
     const std::size_t count = bytes.size() / sizeof(Number);
     if (count > count_max_) return TooMany(error);
     out_->resize(count);
+    if constexpr (std::endian::native == std::endian::little) {
+      if (count > 0) std::memcpy(out_->data(), bytes.data(), bytes.size());
+      return true;
+    }
     for (std::size_t i = 0; i < count; ++i) {
       std::make_unsigned_t<Number> number = 0;
       for (std::size_t byte = sizeof(Number); byte-- > 0;) {
@@ -155,6 +170,11 @@ class NumbersSink : public FieldSink {
 class TokensSink final : public NumbersSink<std::int32_t> {
  public:
   using NumbersSink::NumbersSink;
+
+  bool WantsInt32s() const override { return IsOpen(); }
+  bool OnInt32s(std::span<const std::int32_t> elements, Error* error) override {
+    return PutAll(elements, error);
+  }
 
  protected:
   bool OnElement(const BodyEvent& event, long long index, Error* error) override {
@@ -207,8 +227,10 @@ class HashesSink final : public NumbersSink<std::uint64_t> {
       return OutOfRange(error, field_, "a 64-bit hash", index);
     }
     if (parsed.ec != std::errc() || parsed.ptr != end) {
-      return Refuse(error, "invalid_value", field_,
-                    field_ + "[" + std::to_string(index) + "]: expected a decimal number", index);
+      return Refuse(
+          error, "invalid_value", field_,
+          std::string(field_) + "[" + std::to_string(index) + "]: expected a decimal number",
+          index);
     }
     Put(bits);
     return true;
@@ -245,15 +267,17 @@ class ExtraKeysSink final : public FieldSink {
 
   bool NotArray(Kind got, long long index, Error* error) {
     return Refuse(error, "not_array", field_,
-                  field_ + ": expected an array, got " + std::string(Describe(got)), index);
+                  std::string(field_) + ": expected an array, got " + std::string(Describe(got)),
+                  index);
   }
   bool WrongPair(Kind got, Error* error) {
     return WrongType(error, field_, "[identifier, offset]", got, Block());
   }
   bool Count(Error* error) { return ++count_ <= count_max_ || TooMany(error); }
   bool TooMany(Error* error) {
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
+    return Refuse(
+        error, "too_large", field_,
+        std::string(field_) + ": expected at most " + std::to_string(count_max_) + " entries");
   }
 
   bool OnBlock(const BodyEvent& event, Error* error) {
@@ -339,12 +363,13 @@ class IntegerMapSink final : public FieldSink {
       return Refuse(error, "invalid_value", Name(), Name() + " comes twice");
     }
     if ((*out_)->size() < kMapEntriesMax) return true;
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(kMapEntriesMax) + " entries");
+    return Refuse(
+        error, "too_large", field_,
+        std::string(field_) + ": expected at most " + std::to_string(kMapEntriesMax) + " entries");
   }
 
  private:
-  std::string Name() const { return field_ + "." + key_.substr(0, kShownKeyBytesMax); }
+  std::string Name() const { return std::string(field_) + "." + key_.substr(0, kShownKeyBytesMax); }
 
   std::optional<std::map<std::string, std::int64_t>>* out_;
   std::string key_;
@@ -352,42 +377,48 @@ class IntegerMapSink final : public FieldSink {
 
 }  // namespace
 
+template <typename Sink, typename... Arguments>
+void ObjectReader::Emplace(std::string_view field, Presence presence, Arguments... arguments) {
+  void* const place = memory_.allocate(sizeof(Sink), alignof(Sink));
+  Add(field, presence, new (place) Sink(arguments...)).owned = true;
+}
+
 void ObjectReader::Text(std::string_view field, Presence presence,
                         std::optional<std::string>* out) {
-  Add(field, presence, std::make_unique<TextSink>(field, out));
+  Emplace<TextSink>(field, presence, field, out);
 }
 
 void ObjectReader::Integer(std::string_view field, Presence presence,
                            std::optional<std::int64_t>* out) {
-  Add(field, presence, std::make_unique<IntegerSink>(field, out));
+  Emplace<IntegerSink>(field, presence, field, out);
 }
 
 void ObjectReader::Bool(std::string_view field, bool* out) {
-  Add(field, Presence::kOptional, std::make_unique<BoolSink>(field, out));
+  Emplace<BoolSink>(field, Presence::kOptional, field, out);
 }
 
 void ObjectReader::Tokens(std::string_view field, std::size_t count_max,
                           std::vector<std::int32_t>* out) {
-  Add(field, Presence::kRequired, std::make_unique<TokensSink>(field, count_max, out));
+  Emplace<TokensSink>(field, Presence::kRequired, field, count_max, out);
 }
 
 void ObjectReader::Hashes(std::string_view field, Presence presence, std::size_t count_max,
                           std::vector<std::uint64_t>* out) {
-  Add(field, presence, std::make_unique<HashesSink>(field, count_max, out));
+  Emplace<HashesSink>(field, presence, field, count_max, out);
 }
 
 void ObjectReader::ExtraKeysOfBlocks(std::string_view field, std::size_t count_max,
                                      std::vector<ExtraKeys>* out) {
-  Add(field, Presence::kOptional, std::make_unique<ExtraKeysSink>(field, count_max, out));
+  Emplace<ExtraKeysSink>(field, Presence::kOptional, field, count_max, out);
 }
 
 void ObjectReader::IntegerMap(std::string_view field,
                               std::optional<std::map<std::string, std::int64_t>>* out) {
-  Add(field, Presence::kOptional, std::make_unique<IntegerMapSink>(field, out));
+  Emplace<IntegerMapSink>(field, Presence::kOptional, field, out);
 }
 
 void ObjectReader::Ignored(std::string_view field) {
-  Add(field, Presence::kOptional, std::make_unique<IgnoredSink>());
+  Emplace<IgnoredSink>(field, Presence::kOptional);
 }
 
 }  // namespace conductor::http
