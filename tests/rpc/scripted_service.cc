@@ -11,7 +11,7 @@ namespace {
 constexpr Seq kLogSeq = 42;
 constexpr int kManyInstances = 2'000;
 
-InstanceHits MakeInstance(std::string id, std::map<std::uint32_t, TierCounts> ranks) {
+InstanceHits MakeInstance(std::string id, decltype(InstanceHits::ranks) ranks) {
   InstanceHits hits{.instance_id = std::move(id), .best = {}, .ranks = std::move(ranks)};
   for (const auto& [rank, counts] : hits.ranks) {
     hits.best.device = std::max(hits.best.device, counts.device);
