@@ -1,20 +1,17 @@
 #include "http/answer_writer.h"
 
 #include <charconv>
+#include <limits>
 #include <utility>
 
+#include "src/check.h"
 #include "src/hash/utf8.h"
 
 namespace conductor::http {
 
 namespace {
 
-template <typename Number>
-void AppendNumber(std::string& out, Number number) {
-  char digits[24];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  out.append(digits, end);
-}
+constexpr std::size_t kDigitsMax = 20;
 
 // Texts come from requests, which are checked; anything else must still not break the document.
 std::string AsciiOnly(std::string_view text) {
@@ -25,118 +22,199 @@ std::string AsciiOnly(std::string_view text) {
   return ascii;
 }
 
+bool IsAscii(std::string_view text) {
+  unsigned char seen = 0;
+  for (const char c : text) seen |= static_cast<unsigned char>(c);
+  return seen < 0x80;
+}
+
+// The tag and then the lowest `width` bytes of the number, big-endian.
+void Pack(std::string& out, std::uint8_t tag, std::uint64_t number, std::size_t width) {
+  char bytes[9];
+  bytes[0] = static_cast<char>(tag);
+  for (std::size_t i = 0; i < width; ++i) {
+    bytes[1 + i] = static_cast<char>(number >> (8 * (width - 1 - i)));
+  }
+  out.append(bytes, 1 + width);
+}
+
+void PackUnsigned(std::string& out, std::uint64_t number) {
+  if (number <= 0x7f) return out.push_back(static_cast<char>(number));
+  if (number <= std::numeric_limits<std::uint8_t>::max()) return Pack(out, 0xcc, number, 1);
+  if (number <= std::numeric_limits<std::uint16_t>::max()) return Pack(out, 0xcd, number, 2);
+  if (number <= std::numeric_limits<std::uint32_t>::max()) return Pack(out, 0xce, number, 4);
+  Pack(out, 0xcf, number, 8);
+}
+
+template <typename Number>
+void AppendNumber(std::string& out, Number number) {
+  char digits[kDigitsMax];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  out.append(digits, end);
+}
+
 }  // namespace
 
-void AnswerWriter::Separate() {
-  if (comma_) json_.push_back(',');
-  comma_ = true;
+void AnswerWriter::PackHeader(std::uint8_t fix, std::uint8_t wide, std::size_t count) {
+  CHECK(count <= std::numeric_limits<std::uint32_t>::max());
+  if (count <= 15) return out_.push_back(static_cast<char>(fix | count));
+  if (count <= std::numeric_limits<std::uint16_t>::max()) return Pack(out_, wide, count, 2);
+  Pack(out_, wide + 1, count, 4);
+}
+
+void AnswerWriter::PackText(std::string_view text) {
+  CHECK(text.size() <= std::numeric_limits<std::uint32_t>::max());
+  if (text.size() <= 31) {
+    out_.push_back(static_cast<char>(0xa0 | text.size()));
+  } else if (text.size() <= std::numeric_limits<std::uint8_t>::max()) {
+    Pack(out_, 0xd9, text.size(), 1);
+  } else if (text.size() <= std::numeric_limits<std::uint16_t>::max()) {
+    Pack(out_, 0xda, text.size(), 2);
+  } else {
+    Pack(out_, 0xdb, text.size(), 4);
+  }
+  out_.append(text);
 }
 
 void AnswerWriter::BeginObject(std::size_t pairs) {
-  if (!json_format_) return msgpack_.WriteMapHeader(static_cast<std::uint32_t>(pairs));
+  if (!json_format_) return PackHeader(0x80, 0xde, pairs);
   Separate();
-  json_.push_back('{');
+  out_.push_back('{');
   comma_ = false;
 }
 
 void AnswerWriter::EndObject() {
   if (!json_format_) return;
-  json_.push_back('}');
+  out_.push_back('}');
   comma_ = true;
 }
 
 void AnswerWriter::BeginArray(std::size_t count) {
-  if (!json_format_) return msgpack_.WriteArrayHeader(static_cast<std::uint32_t>(count));
+  if (!json_format_) return PackHeader(0x90, 0xdc, count);
   Separate();
-  json_.push_back('[');
+  out_.push_back('[');
   comma_ = false;
 }
 
 void AnswerWriter::EndArray() {
   if (!json_format_) return;
-  json_.push_back(']');
+  out_.push_back(']');
   comma_ = true;
 }
 
-AnswerWriter& AnswerWriter::Key(std::string_view key) {
-  Text(key);
-  if (json_format_) {
-    json_.push_back(':');
+AnswerWriter& AnswerWriter::Key(FieldName name) {
+  const std::string_view text = name.text();
+  char bytes[35];
+  std::size_t size = 0;
+  if (!json_format_) {
+    bytes[size++] = static_cast<char>(0xa0 | text.size());
+    size += text.copy(bytes + size, text.size());
+  } else {
+    if (comma_) bytes[size++] = ',';
+    bytes[size++] = '"';
+    size += text.copy(bytes + size, text.size());
+    bytes[size++] = '"';
+    bytes[size++] = ':';
     comma_ = false;
   }
+  out_.append(bytes, size);
+  return *this;
+}
+
+AnswerWriter& AnswerWriter::TextKey(std::string_view key) {
+  Text(key);
+  EndKey();
+  return *this;
+}
+
+AnswerWriter& AnswerWriter::NumberKey(std::uint64_t key) {
+  char digits[kDigitsMax];
+  const auto end = std::to_chars(digits, digits + sizeof digits, key).ptr;
+  const std::string_view text(digits, static_cast<std::size_t>(end - digits));
+  if (json_format_) {
+    Separate();
+    out_.append(1, '"').append(text).append(1, '"');
+  } else {
+    PackText(text);
+  }
+  EndKey();
   return *this;
 }
 
 void AnswerWriter::Text(std::string_view text) {
-  const bool valid = IsValidUtf8(text);
+  const bool valid = IsAscii(text) || IsValidUtf8(text);
   const std::string replaced = valid ? "" : AsciiOnly(text);
   const std::string_view clean = valid ? text : std::string_view(replaced);
-  if (!json_format_) return msgpack_.WriteText(clean);
+  if (!json_format_) return PackText(clean);
   Separate();
   Quote(clean);
 }
 
 void AnswerWriter::Quote(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
-  json_.push_back('"');
+  out_.push_back('"');
   std::size_t written = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
-    json_.append(text.substr(written, i - written));
+    out_.append(text.substr(written, i - written));
     written = i + 1;
     switch (c) {
       case '"':
-        json_ += "\\\"";
+        out_ += "\\\"";
         break;
       case '\\':
-        json_ += "\\\\";
+        out_ += "\\\\";
         break;
       case '\n':
-        json_ += "\\n";
+        out_ += "\\n";
         break;
       case '\r':
-        json_ += "\\r";
+        out_ += "\\r";
         break;
       case '\t':
-        json_ += "\\t";
+        out_ += "\\t";
         break;
       default:
-        json_ += "\\u00";
-        json_.push_back(kHex[c >> 4]);
-        json_.push_back(kHex[c & 0xf]);
+        out_ += "\\u00";
+        out_.push_back(kHex[c >> 4]);
+        out_.push_back(kHex[c & 0xf]);
     }
   }
-  json_.append(text.substr(written));
-  json_.push_back('"');
+  out_.append(text.substr(written));
+  out_.push_back('"');
 }
 
 void AnswerWriter::Unsigned(std::uint64_t number) {
-  if (!json_format_) return msgpack_.WriteUint64(number);
+  if (!json_format_) return PackUnsigned(out_, number);
   Separate();
-  AppendNumber(json_, number);
+  AppendNumber(out_, number);
 }
 
 void AnswerWriter::Signed(std::int64_t number) {
-  if (!json_format_) return msgpack_.WriteInt64(number);
-  Separate();
-  AppendNumber(json_, number);
+  if (json_format_) {
+    Separate();
+    return AppendNumber(out_, number);
+  }
+  const auto bits = static_cast<std::uint64_t>(number);
+  if (number >= 0) return PackUnsigned(out_, bits);
+  if (number >= -32) return out_.push_back(static_cast<char>(bits));
+  if (number >= std::numeric_limits<std::int8_t>::min()) return Pack(out_, 0xd0, bits, 1);
+  if (number >= std::numeric_limits<std::int16_t>::min()) return Pack(out_, 0xd1, bits, 2);
+  if (number >= std::numeric_limits<std::int32_t>::min()) return Pack(out_, 0xd2, bits, 4);
+  Pack(out_, 0xd3, bits, 8);
 }
 
 void AnswerWriter::Bool(bool value) {
-  if (!json_format_) return msgpack_.WriteBool(value);
+  if (!json_format_) return out_.push_back(static_cast<char>(value ? 0xc3 : 0xc2));
   Separate();
-  json_ += value ? "true" : "false";
+  out_ += value ? "true" : "false";
 }
 
 void AnswerWriter::Null() {
-  if (!json_format_) return msgpack_.WriteNil();
+  if (!json_format_) return out_.push_back(static_cast<char>(0xc0));
   Separate();
-  json_ += "null";
-}
-
-std::string AnswerWriter::Take() && {
-  return json_format_ ? std::move(json_) : std::move(msgpack_).Take();
+  out_ += "null";
 }
 
 }  // namespace conductor::http

@@ -24,12 +24,12 @@ void WriteInstance(AnswerWriter& writer, const InstanceHits& hits, bool detail) 
   writer.Key("longest_matched").Unsigned(hits.best.disk);
   writer.Key("dp").BeginObject(hits.ranks.size());
   for (const auto& [rank, counts] : hits.ranks) {
-    writer.Key(std::to_string(rank)).Unsigned(counts.device);
+    writer.NumberKey(rank).Unsigned(counts.device);
   }
   writer.EndObject();
   writer.Key("rank_matches").BeginObject(hits.ranks.size());
   for (const auto& [rank, counts] : hits.ranks) {
-    writer.Key(std::to_string(rank)).BeginObject(4);
+    writer.NumberKey(rank).BeginObject(4);
     WriteTierFields(writer, counts);
     writer.EndObject();
   }
@@ -108,7 +108,7 @@ void WriteCounters(AnswerWriter& writer, const ServiceView& view) {
   for (const auto& [name, value] : view.counters) counters.emplace(name, value);
   for (const auto& [name, value] : view.status.counters) counters.emplace(name, value);
   writer.BeginObject(counters.size());
-  for (const auto& [name, value] : counters) writer.Key(name).Unsigned(value);
+  for (const auto& [name, value] : counters) writer.TextKey(name).Unsigned(value);
   writer.EndObject();
 }
 
@@ -139,7 +139,7 @@ void WriteServiceDetail(AnswerWriter& writer, const ServiceView& view) {
   writer.Key("Blocks").BeginObject(kTierCount);
   for (const Tier tier : {Tier::kDevice, Tier::kCpuLocal, Tier::kCpuShare, Tier::kDisk}) {
     const auto index = static_cast<std::size_t>(tier) - static_cast<std::size_t>(Tier::kDevice);
-    writer.Key(ToString(tier)).Unsigned(view.blocks_by_tier[index]);
+    writer.TextKey(ToString(tier)).Unsigned(view.blocks_by_tier[index]);
   }
   writer.EndObject();
   writer.Key("StreamID").Unsigned(view.stream);
@@ -151,21 +151,31 @@ void WriteServiceDetail(AnswerWriter& writer, const ServiceView& view) {
   }
   writer.Key("SnapshotEndpoint").Text(registration.snapshot_endpoint);
   writer.Key("PoolParts").BeginObject(registration.pool_parts.size());
-  for (const auto& [part, total] : registration.pool_parts) writer.Key(part).Unsigned(total);
+  for (const auto& [part, total] : registration.pool_parts) writer.TextKey(part).Unsigned(total);
   writer.EndObject();
   writer.Key("StaticName").Text(registration.static_name);
+}
+
+// About how many bytes the answer takes: one allocation, and not one for every doubling.
+std::size_t SizeOf(const QueryAnswer& answer) {
+  constexpr std::size_t kInstanceBytes = 160, kRankBytes = 100, kRestBytes = 256;
+  std::size_t bytes = kRestBytes;
+  for (const InstanceHits& hits : answer.instances) {
+    bytes += kInstanceBytes + hits.instance_id.size() + kRankBytes * hits.ranks.size();
+  }
+  return bytes;
 }
 
 }  // namespace
 
 std::string WriteQueryAnswer(const QueryAnswer& answer, bool detail, BodyFormat format) {
-  AnswerWriter writer(format);
+  AnswerWriter writer(format, SizeOf(answer));
   const bool has_hint = detail && !answer.hint.empty();
   const bool has_nearest = detail && (has_hint || !answer.nearest_contexts.empty());
   writer.BeginObject(1 + (detail ? 1 : 0) + (has_hint ? 1 : 0) + (has_nearest ? 1 : 0));
   writer.Key("instances").BeginObject(answer.instances.size());
   for (const InstanceHits& hits : answer.instances) {
-    writer.Key(hits.instance_id);
+    writer.TextKey(hits.instance_id);
     WriteInstance(writer, hits, detail);
   }
   writer.EndObject();
@@ -234,7 +244,7 @@ std::string WriteGlobalView(const std::vector<ContextView>& contexts, BodyFormat
     WriteHashProfile(writer, context.hash_profile);
     writer.Key("instances").BeginObject(context.instances.size());
     for (const auto& [instance_id, ranks] : context.instances) {
-      writer.Key(instance_id).BeginArray(ranks.size());
+      writer.TextKey(instance_id).BeginArray(ranks.size());
       for (const std::uint32_t rank : ranks) writer.Unsigned(rank);
       writer.EndArray();
     }
@@ -276,7 +286,7 @@ std::string WriteVersion(const BuildInfo& build, BodyFormat format) {
   writer.Key("version").Text(build.version);
   writer.Key("commit").Text(build.commit);
   writer.Key("formats").BeginObject(build.formats.size());
-  for (const auto& [name, version] : build.formats) writer.Key(name).Unsigned(version);
+  for (const auto& [name, version] : build.formats) writer.TextKey(name).Unsigned(version);
   writer.EndObject();
   writer.EndObject();
   return std::move(writer).Take();

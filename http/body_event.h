@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "src/result.h"
@@ -46,6 +47,13 @@ class BodySink {
   // False: the body is wrong, `error` says how, no further event is wanted. One call per token of
   // a prompt: no Status is built on the way.
   virtual bool OnEvent(const BodyEvent& event, Error* error) = 0;
+
+  // True inside an array whose elements are 32-bit integers by rights. A reader may then hand over
+  // any stretch of elements that are, and sends every other element as an event.
+  virtual bool WantsInt32s() const { return false; }
+  virtual bool OnInt32s(std::span<const std::int32_t> /*elements*/, Error* /*error*/) {
+    return true;
+  }
 };
 
 }  // namespace conductor::http

@@ -1,10 +1,11 @@
-// The kinds of field an ObjectReader knows. Every rule about a single value of a body is here.
+// The kinds of field an ObjectReader knows. Every rule about a single value of a body is here or,
+// for arrays of numbers, in number_sinks.h.
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "http/http_limits.h"
+#include "http/number_sinks.h"
 #include "http/object_reader.h"
 
 namespace conductor::http {
@@ -12,34 +13,6 @@ namespace conductor::http {
 namespace {
 
 using Kind = BodyEvent::Kind;
-
-// "token_ids[3]: expected a 32-bit integer, got text".
-bool WrongType(Error* error, const std::string& field, std::string_view expected, Kind got,
-               long long index = -1) {
-  std::string where = field;
-  if (index >= 0) where += "[" + std::to_string(index) + "]";
-  return Refuse(
-      error, "invalid_type", field,
-      where + ": expected " + std::string(expected) + ", got " + std::string(Describe(got)), index);
-}
-
-bool OutOfRange(Error* error, const std::string& field, std::string_view expected,
-                long long index = -1) {
-  std::string where = field;
-  if (index >= 0) where += "[" + std::to_string(index) + "]";
-  return Refuse(error, "out_of_range", field,
-                where + ": expected " + std::string(expected) + ", got one outside that range",
-                index);
-}
-
-// A sink of one field, which knows the field's name.
-class FieldSink : public BodySink {
- public:
-  explicit FieldSink(std::string_view field) : field_(field) {}
-
- protected:
-  const std::string field_;
-};
 
 class TextSink final : public FieldSink {
  public:
@@ -54,7 +27,7 @@ class TextSink final : public FieldSink {
   std::optional<std::string>* out_;
 };
 
-bool TakeInt64(const BodyEvent& event, const std::string& field, std::int64_t* out, Error* error) {
+bool TakeInt64(const BodyEvent& event, std::string_view field, std::int64_t* out, Error* error) {
   const bool integer = event.kind == Kind::kInteger || event.kind == Kind::kHuge;
   if (!integer) return WrongType(error, field, "an integer", event.kind);
   const bool fits = event.kind == Kind::kInteger &&
@@ -94,127 +67,6 @@ class IgnoredSink final : public BodySink {
   bool OnEvent(const BodyEvent&, Error*) override { return true; }
 };
 
-// Shared by the arrays of numbers: the frame around the elements, the bytes form, the limit.
-template <typename Number>
-class NumbersSink : public FieldSink {
- public:
-  NumbersSink(std::string_view field, std::size_t count_max, std::vector<Number>* out)
-      : FieldSink(field), count_max_(count_max), out_(out) {}
-
-  bool OnEvent(const BodyEvent& event, Error* error) override {
-    if (open_) {
-      if (event.kind == Kind::kArrayEnd) return true;
-      if (out_->size() >= count_max_) return TooMany(error);
-      const auto index = static_cast<long long>(out_->size());
-      return OnElement(event, index, error);
-    }
-    if (event.kind == Kind::kBytes) return TakeBytes(event.text, error);
-    if (event.kind != Kind::kArrayStart) {
-      return Refuse(error, "not_array", field_,
-                    field_ + ": expected an array, got " + std::string(Describe(event.kind)));
-    }
-    open_ = true;
-    if (event.bits > count_max_) return TooMany(error);
-    out_->reserve(event.bits);
-    return true;
-  }
-
- protected:
-  virtual bool OnElement(const BodyEvent& event, long long index, Error* error) = 0;
-  void Put(Number number) { out_->push_back(number); }
-
- private:
-  bool TooMany(Error* error) {
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
-  }
-  bool TakeBytes(std::string_view bytes, Error* error) {
-    if (bytes.size() % sizeof(Number) != 0) {
-      return Refuse(error, "invalid_value", field_,
-                    field_ + ": expected a multiple of " + std::to_string(sizeof(Number)) +
-                        " bytes, got " + std::to_string(bytes.size()));
-    }
-    const std::size_t count = bytes.size() / sizeof(Number);
-    if (count > count_max_) return TooMany(error);
-    out_->resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::make_unsigned_t<Number> number = 0;
-      for (std::size_t byte = sizeof(Number); byte-- > 0;) {
-        number = number << 8 | static_cast<unsigned char>(bytes[i * sizeof(Number) + byte]);
-      }
-      (*out_)[i] = static_cast<Number>(number);
-    }
-    return true;
-  }
-
-  const std::size_t count_max_;
-  std::vector<Number>* out_;
-  bool open_ = false;
-};
-
-class TokensSink final : public NumbersSink<std::int32_t> {
- public:
-  using NumbersSink::NumbersSink;
-
- protected:
-  bool OnElement(const BodyEvent& event, long long index, Error* error) override {
-    constexpr std::string_view kExpected = "a 32-bit integer";
-    if (event.kind == Kind::kHuge) return OutOfRange(error, field_, kExpected, index);
-    if (event.kind != Kind::kInteger) return WrongType(error, field_, kExpected, event.kind, index);
-    const auto value = static_cast<std::int64_t>(event.bits);
-    const auto token = static_cast<std::int32_t>(value);
-    if (token != value || (value < 0) != event.negative) {
-      return OutOfRange(error, field_, kExpected, index);
-    }
-    Put(token);
-    return true;
-  }
-};
-
-class HashesSink final : public NumbersSink<std::uint64_t> {
- public:
-  using NumbersSink::NumbersSink;
-
- protected:
-  bool OnElement(const BodyEvent& event, long long index, Error* error) override {
-    constexpr std::string_view kExpected = "a 64-bit hash";
-    switch (event.kind) {
-      case Kind::kInteger:
-        Put(event.bits);
-        return true;
-      case Kind::kHuge:
-        return OutOfRange(error, field_, kExpected, index);
-      case Kind::kText:
-        return OnText(event.text, index, error);
-      default:
-        return WrongType(error, field_, "a 64-bit integer or its decimal text", event.kind, index);
-    }
-  }
-
- private:
-  bool OnText(std::string_view text, long long index, Error* error) {
-    const char* end = text.data() + text.size();
-    std::uint64_t bits = 0;
-    std::from_chars_result parsed{};
-    if (text.starts_with('-')) {
-      std::int64_t value = 0;
-      parsed = std::from_chars(text.data(), end, value);
-      bits = static_cast<std::uint64_t>(value);
-    } else {
-      parsed = std::from_chars(text.data(), end, bits);
-    }
-    if (parsed.ec == std::errc::result_out_of_range) {
-      return OutOfRange(error, field_, "a 64-bit hash", index);
-    }
-    if (parsed.ec != std::errc() || parsed.ptr != end) {
-      return Refuse(error, "invalid_value", field_,
-                    field_ + "[" + std::to_string(index) + "]: expected a decimal number", index);
-    }
-    Put(bits);
-    return true;
-  }
-};
-
 class ExtraKeysSink final : public FieldSink {
  public:
   ExtraKeysSink(std::string_view field, std::size_t count_max, std::vector<ExtraKeys>* out)
@@ -245,15 +97,17 @@ class ExtraKeysSink final : public FieldSink {
 
   bool NotArray(Kind got, long long index, Error* error) {
     return Refuse(error, "not_array", field_,
-                  field_ + ": expected an array, got " + std::string(Describe(got)), index);
+                  std::string(field_) + ": expected an array, got " + std::string(Describe(got)),
+                  index);
   }
   bool WrongPair(Kind got, Error* error) {
     return WrongType(error, field_, "[identifier, offset]", got, Block());
   }
   bool Count(Error* error) { return ++count_ <= count_max_ || TooMany(error); }
   bool TooMany(Error* error) {
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(count_max_) + " entries");
+    return Refuse(
+        error, "too_large", field_,
+        std::string(field_) + ": expected at most " + std::to_string(count_max_) + " entries");
   }
 
   bool OnBlock(const BodyEvent& event, Error* error) {
@@ -339,12 +193,13 @@ class IntegerMapSink final : public FieldSink {
       return Refuse(error, "invalid_value", Name(), Name() + " comes twice");
     }
     if ((*out_)->size() < kMapEntriesMax) return true;
-    return Refuse(error, "too_large", field_,
-                  field_ + ": expected at most " + std::to_string(kMapEntriesMax) + " entries");
+    return Refuse(
+        error, "too_large", field_,
+        std::string(field_) + ": expected at most " + std::to_string(kMapEntriesMax) + " entries");
   }
 
  private:
-  std::string Name() const { return field_ + "." + key_.substr(0, kShownKeyBytesMax); }
+  std::string Name() const { return std::string(field_) + "." + key_.substr(0, kShownKeyBytesMax); }
 
   std::optional<std::map<std::string, std::int64_t>>* out_;
   std::string key_;
@@ -352,42 +207,48 @@ class IntegerMapSink final : public FieldSink {
 
 }  // namespace
 
+template <typename Sink, typename... Arguments>
+void ObjectReader::Emplace(std::string_view field, Presence presence, Arguments... arguments) {
+  void* const place = memory_.allocate(sizeof(Sink), alignof(Sink));
+  Add(field, presence, new (place) Sink(arguments...)).owned = true;
+}
+
 void ObjectReader::Text(std::string_view field, Presence presence,
                         std::optional<std::string>* out) {
-  Add(field, presence, std::make_unique<TextSink>(field, out));
+  Emplace<TextSink>(field, presence, field, out);
 }
 
 void ObjectReader::Integer(std::string_view field, Presence presence,
                            std::optional<std::int64_t>* out) {
-  Add(field, presence, std::make_unique<IntegerSink>(field, out));
+  Emplace<IntegerSink>(field, presence, field, out);
 }
 
 void ObjectReader::Bool(std::string_view field, bool* out) {
-  Add(field, Presence::kOptional, std::make_unique<BoolSink>(field, out));
+  Emplace<BoolSink>(field, Presence::kOptional, field, out);
 }
 
 void ObjectReader::Tokens(std::string_view field, std::size_t count_max,
                           std::vector<std::int32_t>* out) {
-  Add(field, Presence::kRequired, std::make_unique<TokensSink>(field, count_max, out));
+  Emplace<TokensSink>(field, Presence::kRequired, field, count_max, out);
 }
 
 void ObjectReader::Hashes(std::string_view field, Presence presence, std::size_t count_max,
                           std::vector<std::uint64_t>* out) {
-  Add(field, presence, std::make_unique<HashesSink>(field, count_max, out));
+  Emplace<HashesSink>(field, presence, field, count_max, out);
 }
 
 void ObjectReader::ExtraKeysOfBlocks(std::string_view field, std::size_t count_max,
                                      std::vector<ExtraKeys>* out) {
-  Add(field, Presence::kOptional, std::make_unique<ExtraKeysSink>(field, count_max, out));
+  Emplace<ExtraKeysSink>(field, Presence::kOptional, field, count_max, out);
 }
 
 void ObjectReader::IntegerMap(std::string_view field,
                               std::optional<std::map<std::string, std::int64_t>>* out) {
-  Add(field, Presence::kOptional, std::make_unique<IntegerMapSink>(field, out));
+  Emplace<IntegerMapSink>(field, Presence::kOptional, field, out);
 }
 
 void ObjectReader::Ignored(std::string_view field) {
-  Add(field, Presence::kOptional, std::make_unique<IgnoredSink>());
+  Emplace<IgnoredSink>(field, Presence::kOptional);
 }
 
 }  // namespace conductor::http

@@ -8,6 +8,13 @@ namespace conductor::http {
 
 // Containers inside containers in one body. The deepest valid one has five.
 inline constexpr std::size_t kBodyDepthMax = 16;
+// Integers that a body reader hands over together; they pass over its stack.
+inline constexpr std::size_t kInt32sAtOnce = 1'024;
+// Larger JSON bodies are read by the slower parser, which needs no memory for it: the fast one
+// takes some seven times the body.
+inline constexpr std::size_t kFastJsonBytesMax = 16u << 20;
+// A thread keeps the fast parser's memory for bodies up to this size.
+inline constexpr std::size_t kFastJsonBytesKept = 256u << 10;
 // Entries of a field that is a map of integers (pool_parts).
 inline constexpr std::size_t kMapEntriesMax = 64;
 // How much of an unknown field's name an error repeats.

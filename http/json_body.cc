@@ -1,95 +1,41 @@
-// JSON bodies to events through nlohmann's SAX parser, which keeps its own stack and builds no
-// tree. Error texts give the position only: what was read may be a salt.
-#include <nlohmann/json.hpp>
+// Which reader takes a JSON body: the fast one, unless the body is no object (a refusal anyway) or
+// so large that the fast one's memory would be a load. Where a document is broken, only the careful
+// one can tell.
 #include <string>
 
-#include "http/body_format.h"
 #include "http/http_limits.h"
+#include "http/json_readers.h"
 
 namespace conductor::http {
 
 namespace {
 
-using Kind = BodyEvent::Kind;
-
-class JsonEvents final : public nlohmann::json_sax<nlohmann::json> {
+class Nothing final : public BodySink {
  public:
-  explicit JsonEvents(BodySink& sink) : sink_(sink) {}
-
-  Error TakeError() { return std::move(error_); }
-
-  bool null() override { return Send(Kind::kNull); }
-  bool boolean(bool value) override {
-    event_.boolean = value;
-    return Send(Kind::kBool);
-  }
-  bool number_integer(std::int64_t value) override {
-    event_.negative = value < 0;
-    event_.bits = static_cast<std::uint64_t>(value);
-    return Send(Kind::kInteger);
-  }
-  bool number_unsigned(std::uint64_t value) override {
-    event_.negative = false;
-    event_.bits = value;
-    return Send(Kind::kInteger);
-  }
-  bool number_float(double, const std::string& digits) override {
-    // An integer beyond 64 bits arrives here too; its spelling tells.
-    const bool integer = digits.find_first_of(".eE") == std::string::npos;
-    return Send(integer ? Kind::kHuge : Kind::kFloat);
-  }
-  bool string(std::string& value) override {
-    event_.text = value;
-    return Send(Kind::kText);
-  }
-  bool binary(nlohmann::json::binary_t&) override { return Send(Kind::kBytes); }
-  bool key(std::string& value) override {
-    event_.text = value;
-    return Send(Kind::kKey);
-  }
-  bool start_object(std::size_t) override { return Open(Kind::kObjectStart); }
-  bool start_array(std::size_t) override { return Open(Kind::kArrayStart); }
-  bool end_object() override { return Close(Kind::kObjectEnd); }
-  bool end_array() override { return Close(Kind::kArrayEnd); }
-
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::json::exception&) override {
-    return Fail("body: invalid JSON at byte " + std::to_string(position));
-  }
-
- private:
-  bool Send(Kind kind) {
-    event_.kind = kind;
-    return sink_.OnEvent(event_, &error_);
-  }
-  bool Open(Kind kind) {
-    if (++depth_ > kBodyDepthMax) {
-      return Fail("body: more than " + std::to_string(kBodyDepthMax) + " levels");
-    }
-    event_.bits = 0;
-    return Send(kind);
-  }
-  bool Close(Kind kind) {
-    --depth_;
-    return Send(kind);
-  }
-  bool Fail(std::string message) {
-    error_ = InvalidField("invalid_json", "", std::move(message)).value();
-    return false;
-  }
-
-  BodySink& sink_;
-  BodyEvent event_;
-  std::size_t depth_ = 0;
-  Error error_;
+  bool OnEvent(const BodyEvent&, Error*) override { return true; }
 };
+
+bool IsObject(std::string_view body) {
+  const auto first = body.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && body[first] == '{';
+}
 
 }  // namespace
 
 Status ReadJson(std::string_view body, BodySink& sink) {
-  JsonEvents events(sink);
-  if (nlohmann::json::sax_parse(body.begin(), body.end(), &events)) return {};
-  return tl::unexpected(events.TakeError());
+  if (body.size() > kFastJsonBytesMax || !IsObject(body)) return ReadJsonCarefully(body, sink);
+  Error refused;
+  switch (ReadJsonFast(body, sink, &refused)) {
+    case FastJson::kRead:
+      return {};
+    case FastJson::kRefused:
+      return tl::unexpected(std::move(refused));
+    case FastJson::kInvalid:
+      break;
+  }
+  Nothing nothing;
+  CONDUCTOR_RETURN_IF_ERROR(ReadJsonCarefully(body, nothing));
+  return InvalidField("invalid_json", "", "body: invalid JSON");
 }
 
 }  // namespace conductor::http

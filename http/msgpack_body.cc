@@ -1,11 +1,14 @@
 // Msgpack bodies to events: iterative, bounded depth, and every declared length is checked against
 // the bytes that are there (replay/wire/msgpack_reader.h) before a sink hears of it.
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "http/body_format.h"
 #include "http/http_limits.h"
+#include "http/int32_run.h"
 #include "replay/wire/msgpack_reader.h"
 
 namespace conductor::http {
@@ -85,12 +88,14 @@ MsgpackFault ReadValue(MsgpackReader& reader, BodyEvent& event) {
 class MsgpackWalk {
  public:
   MsgpackWalk(std::string_view body, BodySink& sink)
-      : reader_({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()}), sink_(sink) {}
+      : bytes_(reinterpret_cast<const std::uint8_t*>(body.data()), body.size()),
+        reader_(bytes_),
+        sink_(sink) {}
 
   Status Run() {
     do {
       CONDUCTOR_RETURN_IF_ERROR(Step());
-    } while (!open_.empty());
+    } while (depth_ > 0);
     if (!reader_.AtEnd()) {
       return Invalid(reader_.Offset(),
                      std::to_string(reader_.Remaining()) + " bytes follow the end of the value");
@@ -101,13 +106,13 @@ class MsgpackWalk {
  private:
   // One value or key, then the ends of the containers it completes.
   Status Step() {
-    if (open_.empty() || open_.back().owed > 0) {
+    if (depth_ == 0 || Innermost().owed > 0) {
       CONDUCTOR_RETURN_IF_ERROR(TakeValue());
     }
-    while (!open_.empty() && open_.back().owed == 0) {
+    while (depth_ > 0 && Innermost().owed == 0) {
       BodyEvent end;
-      end.kind = open_.back().is_map ? Kind::kObjectEnd : Kind::kArrayEnd;
-      open_.pop_back();
+      end.kind = Innermost().is_map ? Kind::kObjectEnd : Kind::kArrayEnd;
+      --depth_;
       if (!sink_.OnEvent(end, &error_)) return tl::unexpected(std::move(error_));
     }
     return {};
@@ -119,8 +124,8 @@ class MsgpackWalk {
     if (const auto fault = ReadValue(reader_, event); fault != MsgpackFault::kNone) {
       return Invalid(offset, std::string(ToString(fault)));
     }
-    if (!open_.empty()) {
-      OpenContainer& parent = open_.back();
+    if (depth_ > 0) {
+      OpenContainer& parent = Innermost();
       if (parent.is_map && parent.key_next) {
         if (event.kind != Kind::kText) {
           return Invalid(offset, "expected a text key, got " + std::string(Describe(event.kind)));
@@ -131,19 +136,41 @@ class MsgpackWalk {
       if (event.kind != Kind::kKey) --parent.owed;
     }
     if (event.IsStart()) {
-      if (open_.size() == kBodyDepthMax) {
+      if (depth_ == kBodyDepthMax) {
         return Invalid(offset, "more than " + std::to_string(kBodyDepthMax) + " levels");
       }
       const bool is_map = event.kind == Kind::kObjectStart;
-      open_.push_back({is_map, is_map, event.bits});
+      containers_[depth_++] = {is_map, is_map, event.bits};
     }
     if (!sink_.OnEvent(event, &error_)) return tl::unexpected(std::move(error_));
+    return event.kind == Kind::kArrayStart && sink_.WantsInt32s() ? TakeInt32s() : Status();
+  }
+
+  OpenContainer& Innermost() { return containers_[depth_ - 1]; }
+
+  // As many elements of the array that has just begun as can be taken in one go.
+  Status TakeInt32s() {
+    std::array<std::int32_t, kInt32sAtOnce> numbers;
+    std::uint64_t& owed = Innermost().owed;
+    while (owed > 0) {
+      const std::size_t room = std::min<std::uint64_t>(owed, numbers.size());
+      const Int32Run run =
+          DecodeMsgpackInt32s(bytes_.subspan(reader_.Offset()), {numbers.data(), room});
+      if (run.count == 0) break;
+      if (!sink_.OnInt32s({numbers.data(), run.count}, &error_)) {
+        return tl::unexpected(std::move(error_));
+      }
+      owed -= run.count;
+      reader_.Seek(reader_.Offset() + run.bytes);
+    }
     return {};
   }
 
+  std::span<const std::uint8_t> bytes_;
   MsgpackReader reader_;
   BodySink& sink_;
-  std::vector<OpenContainer> open_;
+  std::array<OpenContainer, kBodyDepthMax> containers_;
+  std::size_t depth_ = 0;
   Error error_;
 };
 

@@ -18,21 +18,22 @@ bool Refuse(Error* error, std::string_view reason, std::string_view field, std::
   return false;
 }
 
-void ObjectReader::Add(std::string_view field, Presence presence, std::unique_ptr<BodySink> sink) {
-  Field added;
+ObjectReader::~ObjectReader() {
+  for (const Field& field : fields_) {
+    if (field.owned) field.sink->~BodySink();
+  }
+}
+
+ObjectReader::Field& ObjectReader::Add(std::string_view field, Presence presence, BodySink* sink) {
+  Field& added = fields_.emplace_back();
   added.name = field;
   added.presence = presence;
-  added.sink = sink.get();
-  added.owned = std::move(sink);
-  fields_.push_back(std::move(added));
+  added.sink = sink;
+  return added;
 }
 
 void ObjectReader::Object(std::string_view field, Presence presence, ObjectReader* nested) {
-  Field added;
-  added.name = field;
-  added.presence = presence;
-  added.sink = nested;
-  fields_.push_back(std::move(added));
+  Add(field, presence, nested);
 }
 
 bool ObjectReader::Has(std::string_view field) const {
@@ -46,7 +47,8 @@ Status ObjectReader::CheckRequired() const {
   for (const Field& known : fields_) {
     if (known.presence == Presence::kRequired && !known.given) {
       const std::string field(known.name);
-      return InvalidField("missing", field, name_ + ": the field " + field + " is missing");
+      return InvalidField("missing", field,
+                          std::string(name_) + ": the field " + field + " is missing");
     }
   }
   return {};
@@ -56,7 +58,8 @@ bool ObjectReader::Select(std::string_view key, Error* error) {
   for (Field& known : fields_) {
     if (known.name != key) continue;
     if (known.seen) {
-      return Refuse(error, "invalid_value", key, name_ + ": " + std::string(key) + " comes twice");
+      return Refuse(error, "invalid_value", key,
+                    std::string(name_) + ": " + std::string(key) + " comes twice");
     }
     known.seen = true;
     active_ = &known;
@@ -64,7 +67,8 @@ bool ObjectReader::Select(std::string_view key, Error* error) {
     return true;
   }
   const std::string_view shown = key.substr(0, kShownKeyBytesMax);
-  std::string message = name_ + ": unknown field " + std::string(shown) + ", expected one of";
+  std::string message =
+      std::string(name_) + ": unknown field " + std::string(shown) + ", expected one of";
   for (const Field& known : fields_) message.append(" ").append(known.name);
   return Refuse(error, "unknown_field", shown, std::move(message));
 }
@@ -84,8 +88,9 @@ bool ObjectReader::OnEvent(const BodyEvent& event, Error* error) {
   if (!started_) {
     started_ = true;
     if (event.kind == Kind::kObjectStart) return true;
-    return Refuse(error, "invalid_type", name_ == "body" ? "" : name_,
-                  name_ + ": expected an object, got " + std::string(Describe(event.kind)));
+    return Refuse(
+        error, "invalid_type", name_ == "body" ? "" : name_,
+        std::string(name_) + ": expected an object, got " + std::string(Describe(event.kind)));
   }
   if (event.kind == Kind::kKey) return Select(event.text, error);
   return true;  // its own end

@@ -7,13 +7,15 @@
 //   CONDUCTOR_RETURN_IF_ERROR(ReadBody(bytes, format, reader));
 //   CONDUCTOR_RETURN_IF_ERROR(reader.CheckRequired());
 //
-// Outputs must outlive the reader. null in an optional field is the same as no field. One thread.
+// Outputs and names must outlive the reader. null in an optional field is the same as no field.
+// The reader of a query is built for every request: what it needs is in place, not on the heap.
+// One thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +32,10 @@ enum class Presence { kRequired, kOptional };
 class ObjectReader : public BodySink {
  public:
   // `name`: how error texts call the object.
-  explicit ObjectReader(std::string name) : name_(std::move(name)) {}
+  explicit ObjectReader(std::string_view name) : name_(name) { fields_.reserve(kFieldsInPlace); }
+  ~ObjectReader() override;
+  ObjectReader(const ObjectReader&) = delete;
+  ObjectReader& operator=(const ObjectReader&) = delete;
 
   void Text(std::string_view field, Presence presence, std::optional<std::string>* out);
   // Any integer of 64 bits with sign; bool and floats are none.
@@ -49,29 +54,42 @@ class ObjectReader : public BodySink {
   void Object(std::string_view field, Presence presence, ObjectReader* nested);
   // Accepted, whatever it is.
   void Ignored(std::string_view field);
-  // Takes any other implementation of a field.
-  void Add(std::string_view field, Presence presence, std::unique_ptr<BodySink> sink);
 
   bool Has(std::string_view field) const;
   // The first required field that did not come: reason missing.
   Status CheckRequired() const;
 
   bool OnEvent(const BodyEvent& event, Error* error) override;
+  bool WantsInt32s() const override {
+    return active_ != nullptr && depth_ == 1 && active_->sink->WantsInt32s();
+  }
+  bool OnInt32s(std::span<const std::int32_t> elements, Error* error) override {
+    return active_->sink->OnInt32s(elements, error);
+  }
 
  private:
+  // Enough for the largest object there is; more would only mean an allocation.
+  static constexpr std::size_t kFieldsInPlace = 16;
+  static constexpr std::size_t kBytesInPlace = 2'048;
+
   struct Field {
     std::string_view name;
     Presence presence = Presence::kOptional;
     BodySink* sink = nullptr;
-    std::unique_ptr<BodySink> owned;
+    bool owned = false;  // the sink ends with the reader, its memory is memory_'s
     bool seen = false;
     bool given = false;  // seen with a value that was not null
   };
 
+  Field& Add(std::string_view field, Presence presence, BodySink* sink);
+  template <typename Sink, typename... Arguments>
+  void Emplace(std::string_view field, Presence presence, Arguments... arguments);
   bool Select(std::string_view key, Error* error);
 
-  std::string name_;
-  std::vector<Field> fields_;
+  const std::string_view name_;
+  alignas(std::max_align_t) std::byte in_place_[kBytesInPlace];
+  std::pmr::monotonic_buffer_resource memory_{in_place_, sizeof in_place_};
+  std::pmr::vector<Field> fields_{&memory_};
   bool started_ = false;
   Field* active_ = nullptr;  // the field whose value is being read
   std::size_t depth_ = 0;    // open containers of that value

@@ -43,7 +43,10 @@ HttpReply Router::Handle(const HttpRequest& request) const {
 }
 
 HttpReply Router::Dispatch(const RouteRow& row, const HttpRequest& request) const {
-  const auto best_effort = BestEffortFormat(request.content_type, request.accept);
+  // A GET without a preference is answered in msgpack, and so are its errors.
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const auto best_effort = is_get ? ParseAccept(request.accept).value_or(BodyFormat::kMsgpack)
+                                  : BestEffortFormat(request.content_type, request.accept);
   std::optional<BodyFormat> chosen = ParseAccept(request.accept);
   if (request.format) {
     const auto format = ParseFormatParameter(*request.format);

@@ -1,5 +1,8 @@
 #include "rpc/client.h"
 
+#include <google/protobuf/arena.h>
+
+#include <array>
 #include <utility>
 
 #include "rpc/channel.h"
@@ -29,27 +32,35 @@ constexpr Channel::Method kInspectBlock{ADMIN_METHOD("InspectBlock"), Repeatable
 
 // protobuf counts in int; the server's own limit is far lower.
 constexpr std::size_t kRequestBytesMax = std::size_t{1} << 30;
+// On the stack of a query: the parsed answer of some dozens of instances; more goes on the heap.
+constexpr std::size_t kAnswerBlockBytes = 16u << 10;
+
+Status CheckSize(std::size_t bytes) {
+  if (bytes <= kRequestBytesMax) return {};
+  return tl::unexpected(Error{ErrorCode::kResourceExhausted,
+                              "request: expected at most " + std::to_string(kRequestBytesMax) +
+                                  " bytes, got " + std::to_string(bytes),
+                              "too_large", "", -1});
+}
+
+Status Parse(const Channel::Method& method, const std::string& reply,
+             google::protobuf::MessageLite* response) {
+  if (response->ParseFromString(reply)) return {};
+  return MakeError(ErrorCode::kInternal,
+                   std::string(method.path) + ": the server's answer cannot be decoded");
+}
 
 template <typename Response, typename Request>
 Result<Response> Call(const Channel& channel, const Channel::Method& method, const Request& message,
                       std::uint32_t timeout_ms) {
   const std::size_t bytes = message.ByteSizeLong();
-  if (bytes > kRequestBytesMax) {
-    return tl::unexpected(Error{ErrorCode::kResourceExhausted,
-                                "request: expected at most " + std::to_string(kRequestBytesMax) +
-                                    " bytes, got " + std::to_string(bytes),
-                                "too_large", "", -1});
-  }
+  CONDUCTOR_RETURN_IF_ERROR(CheckSize(bytes));
   std::string request(Channel::kPrefixBytes, '\0');
   request.reserve(Channel::kPrefixBytes + bytes);
   message.AppendToString(&request);
-  auto reply = channel.Call(method, &request, timeout_ms);
-  if (!reply) return tl::unexpected(reply.error());
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::string reply, channel.Call(method, &request, timeout_ms));
   Response response;
-  if (!response.ParseFromString(*reply)) {
-    return MakeError(ErrorCode::kInternal,
-                     std::string(method.path) + ": the server's answer cannot be decoded");
-  }
+  CONDUCTOR_RETURN_IF_ERROR(Parse(method, reply, &response));
   return response;
 }
 
@@ -84,10 +95,16 @@ Result<std::unique_ptr<RpcClient>> RpcClient::Connect(const std::string& address
 }
 
 Result<QueryAnswer> RpcClient::Query(const PromptQuery& query) const {
-  v1::QueryRequest request;
-  FillQueryRequest(query, &request);
-  auto response = Call<v1::QueryResponse>(*channel_, kQuery, request, request_timeout_ms_);
-  return response.map(ToQueryAnswer);
+  std::string request(Channel::kPrefixBytes, '\0');
+  AppendQueryRequest(query, &request);
+  CONDUCTOR_RETURN_IF_ERROR(CheckSize(request.size()));
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::string reply,
+                             channel_->Call(kQuery, &request, request_timeout_ms_));
+  std::array<char, kAnswerBlockBytes> block;
+  google::protobuf::Arena arena(block.data(), block.size());
+  auto* response = google::protobuf::Arena::CreateMessage<v1::QueryResponse>(&arena);
+  CONDUCTOR_RETURN_IF_ERROR(Parse(kQuery, reply, response));
+  return ToQueryAnswer(*response);
 }
 
 Result<QueryAnswer> RpcClient::QueryByHash(const HashQuery& query) const {

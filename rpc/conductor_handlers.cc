@@ -12,17 +12,48 @@
 
 namespace conductor::rpc {
 
+namespace {
+
+// Prompts of a batch between two looks at whether its caller is still there.
+constexpr int kQueriesPerLookAtCaller = 64;
+
+}  // namespace
+
 bool IsExpired(const grpc::ServerContext& context) {
-  return context.IsCancelled() || context.deadline() <= std::chrono::system_clock::now();
+  return context.IsCancelled() || IsLate(context);
+}
+
+bool IsLate(const grpc::ServerContext& context) {
+  return context.deadline() <= std::chrono::system_clock::now();
 }
 
 grpc::Status ExpiredStatus() {
   return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the call");
 }
 
+template <typename Request, typename Response>
+void ConductorHandlers::Add(const char* method,
+                            grpc::Status (ConductorHandlers::*function)(grpc::ServerContext*,
+                                                                        const Request*,
+                                                                        Response*)) {
+  using Handler = ArenaMethod<ConductorHandlers, Request, Response>;
+  AddMethod(new grpc::internal::RpcServiceMethod(  // the base class owns it
+      method, grpc::internal::RpcMethod::NORMAL_RPC, new Handler(function, this, &arenas_)));
+}
+
+ConductorHandlers::ConductorHandlers(conductor::Service& service) : service_(service) {
+  Add("/conductor.v1.Conductor/Query", &ConductorHandlers::Query);
+  Add("/conductor.v1.Conductor/QueryByHash", &ConductorHandlers::QueryByHash);
+  Add("/conductor.v1.Conductor/QueryBatch", &ConductorHandlers::QueryBatch);
+  Add("/conductor.v1.Conductor/Register", &ConductorHandlers::Register);
+  Add("/conductor.v1.Conductor/Unregister", &ConductorHandlers::Unregister);
+  Add("/conductor.v1.Conductor/ListServices", &ConductorHandlers::ListServices);
+  Add("/conductor.v1.Conductor/GetGlobalView", &ConductorHandlers::GetGlobalView);
+}
+
 grpc::Status ConductorHandlers::Query(grpc::ServerContext* context, const v1::QueryRequest* request,
                                       v1::QueryResponse* response) {
-  if (IsExpired(*context)) return ExpiredStatus();
+  if (IsLate(*context)) return ExpiredStatus();
   const auto query = ToPromptQuery(*request, service_.limits());
   if (!query) return FailCall(query.error(), context);
   const auto answer = service_.Query(*query);
@@ -35,7 +66,7 @@ grpc::Status ConductorHandlers::Query(grpc::ServerContext* context, const v1::Qu
 grpc::Status ConductorHandlers::QueryByHash(grpc::ServerContext* context,
                                             const v1::QueryByHashRequest* request,
                                             v1::QueryResponse* response) {
-  if (IsExpired(*context)) return ExpiredStatus();
+  if (IsLate(*context)) return ExpiredStatus();
   const auto query = ToHashQuery(*request, service_.limits());
   if (!query) return FailCall(query.error(), context);
   const auto answer = service_.QueryByHash(*query);
@@ -58,8 +89,10 @@ grpc::Status ConductorHandlers::QueryBatch(grpc::ServerContext* context,
   }
   Seq log_seq = 0;
   std::set<std::string> degraded;
-  for (const auto& one : request->queries()) {
-    if (IsExpired(*context)) return ExpiredStatus();
+  for (int i = 0; i < request->queries_size(); ++i) {
+    const auto& one = request->queries(i);
+    const bool ask_caller = i % kQueriesPerLookAtCaller == 0;
+    if (ask_caller ? IsExpired(*context) : IsLate(*context)) return ExpiredStatus();
     const auto query = ToPromptQuery(one, limits);
     const auto answer =
         query ? service_.Query(*query) : Result<QueryAnswer>(tl::unexpected(query.error()));

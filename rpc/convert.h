@@ -27,6 +27,8 @@ std::string WireText(std::string_view text);
 Result<PromptQuery> ToPromptQuery(const v1::QueryRequest& request, const Limits& limits);
 Result<HashQuery> ToHashQuery(const v1::QueryByHashRequest& request, const Limits& limits);
 void FillQueryRequest(const PromptQuery& query, v1::QueryRequest* request);
+// The same request as bytes, appended to `out`: the tokens are copied once.
+void AppendQueryRequest(const PromptQuery& query, std::string* out);
 void FillQueryByHashRequest(const HashQuery& query, v1::QueryByHashRequest* request);
 void FillQueryResponse(const QueryAnswer& answer, bool detail, v1::QueryResponse* response);
 QueryAnswer ToQueryAnswer(const v1::QueryResponse& response);

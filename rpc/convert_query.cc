@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -100,6 +102,37 @@ void AssignPacked(Span values, Field* field) {
   if (!values.empty()) std::memcpy(field->mutable_data(), values.data(), values.size_bytes());
 }
 
+void FillWithoutTokens(const PromptQuery& query, v1::QueryRequest* request) {
+  request->set_model(query.context.model_name);
+  request->set_block_size(query.context.block_size);
+  request->set_tenant_id(query.context.tenant_id);
+  request->set_lora_name(query.context.lora_name);
+  request->set_cache_salt(query.cache_salt);
+  for (const auto& keys : query.extra_keys) FillExtraKeys(keys, request->add_extra_keys());
+  FillOptions(query.options, request->mutable_options());
+}
+
+// Of protobuf's wire format.
+constexpr std::uint32_t kLengthDelimited = 2;
+constexpr std::size_t kTagAndLengthBytesMax = 20;
+
+void AppendVarint(std::uint64_t value, std::string* out) {
+  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
+  out->push_back(static_cast<char>(value));
+}
+
+void AppendLittleEndian(std::span<const std::int32_t> values, std::string* out) {
+  if constexpr (std::endian::native == std::endian::little) {
+    out->append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  } else {
+    for (const std::int32_t value : values) {
+      for (int shift = 0; shift < 32; shift += 8) {
+        out->push_back(static_cast<char>(static_cast<std::uint32_t>(value) >> shift));
+      }
+    }
+  }
+}
+
 void FillInstance(const InstanceHits& hits, bool detail, v1::InstanceHits* out) {
   out->set_instance_id(WireText(hits.instance_id));
   out->set_longest_matched(hits.best.disk);
@@ -173,14 +206,20 @@ Result<HashQuery> ToHashQuery(const v1::QueryByHashRequest& request, const Limit
 }
 
 void FillQueryRequest(const PromptQuery& query, v1::QueryRequest* request) {
-  request->set_model(query.context.model_name);
-  request->set_block_size(query.context.block_size);
-  request->set_tenant_id(query.context.tenant_id);
-  request->set_lora_name(query.context.lora_name);
+  FillWithoutTokens(query, request);
   AssignPacked(query.token_ids, request->mutable_token_ids());
-  request->set_cache_salt(query.cache_salt);
-  for (const auto& keys : query.extra_keys) FillExtraKeys(keys, request->add_extra_keys());
-  FillOptions(query.options, request->mutable_options());
+}
+
+void AppendQueryRequest(const PromptQuery& query, std::string* out) {
+  v1::QueryRequest rest;
+  FillWithoutTokens(query, &rest);
+  const std::size_t token_bytes = query.token_ids.size_bytes();
+  out->reserve(out->size() + rest.ByteSizeLong() + kTagAndLengthBytesMax + token_bytes);
+  rest.AppendToString(out);
+  if (query.token_ids.empty()) return;
+  AppendVarint(v1::QueryRequest::kTokenIdsFieldNumber << 3 | kLengthDelimited, out);
+  AppendVarint(token_bytes, out);
+  AppendLittleEndian(query.token_ids, out);
 }
 
 void FillQueryByHashRequest(const HashQuery& query, v1::QueryByHashRequest* request) {

@@ -29,11 +29,38 @@ py::dict ToProfile(const HashProfile& profile) {
   return out;
 }
 
-void PutTiers(const TierCounts& counts, py::dict* out) {
-  (*out)["device"] = counts.device;
-  (*out)["cpu_local"] = counts.cpu_local;
-  (*out)["cpu_share"] = counts.cpu_share;
-  (*out)["disk"] = counts.disk;
+// The keys of an answer, made once for the life of the process: a query's answer has hundreds.
+struct HitKeys {
+  PyObject* const longest_matched = PyUnicode_InternFromString("longest_matched");
+  PyObject* const dp = PyUnicode_InternFromString("dp");
+  PyObject* const rank_matches = PyUnicode_InternFromString("rank_matches");
+  PyObject* const device = PyUnicode_InternFromString("device");
+  PyObject* const cpu_local = PyUnicode_InternFromString("cpu_local");
+  PyObject* const cpu_share = PyUnicode_InternFromString("cpu_share");
+  PyObject* const disk = PyUnicode_InternFromString("disk");
+  PyObject* const stream_state = PyUnicode_InternFromString("stream_state");
+};
+
+const HitKeys& Keys() {
+  static const HitKeys keys;  // the first call has the GIL, as every other
+  return keys;
+}
+
+void Put(PyObject* dict, PyObject* key, PyObject* value) {
+  if (value == nullptr || PyDict_SetItem(dict, key, value) != 0) throw py::error_already_set();
+}
+
+void Put(PyObject* dict, PyObject* key, std::uint64_t value) {
+  const auto number = py::reinterpret_steal<py::object>(PyLong_FromUnsignedLongLong(value));
+  Put(dict, key, number.ptr());
+}
+
+void PutTiers(const TierCounts& counts, PyObject* out) {
+  const HitKeys& keys = Keys();
+  Put(out, keys.device, counts.device);
+  Put(out, keys.cpu_local, counts.cpu_local);
+  Put(out, keys.cpu_share, counts.cpu_share);
+  Put(out, keys.disk, counts.disk);
 }
 
 py::object ToOptional(const std::optional<std::uint64_t>& value) {
@@ -83,24 +110,25 @@ py::tuple ToFailure(const Error& error) {
 }
 
 py::dict ToHits(const QueryAnswer& answer, bool detail) {
+  const HitKeys& keys = Keys();
   py::dict hits;
   for (const auto& instance : answer.instances) {
-    py::dict dp;
-    py::dict ranks;
+    const py::dict out, dp, ranks;
+    Put(out.ptr(), keys.longest_matched, instance.best.disk);
     for (const auto& [rank, counts] : instance.ranks) {
       const py::str key(std::to_string(rank));
-      dp[key] = counts.device;
-      py::dict tiers;
-      PutTiers(counts, &tiers);
-      ranks[key] = tiers;
+      Put(dp.ptr(), key.ptr(), counts.device);
+      const py::dict tiers;
+      PutTiers(counts, tiers.ptr());
+      Put(ranks.ptr(), key.ptr(), tiers.ptr());
     }
-    py::dict out;
-    out["longest_matched"] = instance.best.disk;
-    out["dp"] = dp;
-    out["rank_matches"] = ranks;
-    PutTiers(instance.best, &out);
-    if (detail) out["stream_state"] = ToText(ToString(instance.stream_state));
-    hits[ToText(instance.instance_id)] = out;
+    Put(out.ptr(), keys.dp, dp.ptr());
+    Put(out.ptr(), keys.rank_matches, ranks.ptr());
+    PutTiers(instance.best, out.ptr());
+    if (detail) {
+      Put(out.ptr(), keys.stream_state, ToText(ToString(instance.stream_state)).ptr());
+    }
+    Put(hits.ptr(), ToText(instance.instance_id).ptr(), out.ptr());
   }
   return hits;
 }

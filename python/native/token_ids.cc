@@ -1,5 +1,9 @@
 #include "python/native/token_ids.h"
 
+#if PY_VERSION_HEX < 0x030B0000
+#include <longintrepr.h>  // struct _longobject; part of Python.h since 3.11
+#endif
+
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -24,6 +28,24 @@ char ElementType(const Py_buffer& buffer) {
     format.remove_prefix(1);
   }
   return format.size() == 1 ? format[0] : '\0';
+}
+
+// The value of an int that Python keeps in one digit (30 bits, less on small machines); the vast
+// majority of token ids. False: look at it in the general way. A call for each item would cost more
+// than all else that is done with it.
+bool TryCompact(PyObject* item, std::int32_t* value) {
+  auto* const number = reinterpret_cast<PyLongObject*>(item);
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!PyUnstable_Long_IsCompact(number)) return false;
+  const Py_ssize_t compact = PyUnstable_Long_CompactValue(number);
+#else
+  const Py_ssize_t digits = Py_SIZE(number);  // negative for a negative number
+  if (digits < -1 || digits > 1) return false;
+  const Py_ssize_t compact = digits * static_cast<Py_ssize_t>(number->ob_digit[0]);
+#endif
+  static_assert(PyLong_SHIFT <= 30, "one digit must fit a token id");
+  *value = static_cast<std::int32_t>(compact);
+  return true;
 }
 
 }  // namespace
@@ -63,11 +85,23 @@ bool TokenIds::Append(PyObject* item, Py_ssize_t index) {
   return true;
 }
 
+Py_ssize_t TokenIds::TakePlain(PyObject* sequence) {
+  PyObject* const* const items = PySequence_Fast_ITEMS(sequence);
+  const Py_ssize_t count = Py_SIZE(sequence);
+  copied_.resize(static_cast<std::size_t>(count));
+  Py_ssize_t i = 0;
+  // Nothing here runs Python code, so the items stay where they are.
+  for (; i < count; ++i) {
+    if (!PyLong_CheckExact(items[i]) || !TryCompact(items[i], &copied_[i])) break;
+  }
+  copied_.resize(static_cast<std::size_t>(i));
+  return i;
+}
+
 void TokenIds::FromItems(PyObject* sequence) {
   const bool is_list = PyList_Check(sequence);
-  copied_.reserve(static_cast<std::size_t>(Py_SIZE(sequence)));
   // The size is read anew each time: __index__ below may run code that shortens the list.
-  for (Py_ssize_t i = 0; i < Py_SIZE(sequence); ++i) {
+  for (Py_ssize_t i = TakePlain(sequence); i < Py_SIZE(sequence); ++i) {
     PyObject* item = is_list ? PyList_GET_ITEM(sequence, i) : PyTuple_GET_ITEM(sequence, i);
     if (PyLong_CheckExact(item)) {
       if (problem_.empty()) Append(item, i);

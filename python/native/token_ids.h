@@ -31,6 +31,8 @@ class TokenIds {
 
  private:
   void FromItems(PyObject* sequence);  // a list or tuple
+  // The plain small ints at the start of it; returns how many they are.
+  Py_ssize_t TakePlain(PyObject* sequence);
   void FromBuffer(PyObject* object);
   template <typename Integer>
   void FromElements();

@@ -8,62 +8,10 @@
 #include <vector>
 
 #include "http/answer_writer.h"
+#include "tests/http/recorder.h"
 
 namespace conductor::http {
 namespace {
-
-// Writes every event down: "{ k:a 1 -2 t:x ] }".
-class Recorder final : public BodySink {
- public:
-  bool OnEvent(const BodyEvent& event, Error*) override {
-    using Kind = BodyEvent::Kind;
-    if (!text.empty()) text += ' ';
-    switch (event.kind) {
-      case Kind::kNull:
-        text += "null";
-        break;
-      case Kind::kBool:
-        text += event.boolean ? "true" : "false";
-        break;
-      case Kind::kInteger:
-        text += event.negative ? std::to_string(static_cast<std::int64_t>(event.bits))
-                               : std::to_string(event.bits);
-        break;
-      case Kind::kHuge:
-        text += "huge";
-        break;
-      case Kind::kFloat:
-        text += "float";
-        break;
-      case Kind::kText:
-        text += "t:" + std::string(event.text);
-        break;
-      case Kind::kBytes:
-        text += "b:" + std::to_string(event.text.size());
-        break;
-      case Kind::kExt:
-        text += "ext";
-        break;
-      case Kind::kKey:
-        text += "k:" + std::string(event.text);
-        break;
-      case Kind::kArrayStart:
-        text += "[";
-        break;
-      case Kind::kArrayEnd:
-        text += "]";
-        break;
-      case Kind::kObjectStart:
-        text += "{";
-        break;
-      case Kind::kObjectEnd:
-        text += "}";
-        break;
-    }
-    return true;
-  }
-  std::string text;
-};
 
 std::string JsonEvents(const std::string& body) {
   Recorder recorder;

@@ -50,9 +50,15 @@ TEST_F(HttpServerTest, UnknownPathIs404) {
   for (const char* path : {"/nothing", "/query/", "//", "/services/x"}) {
     const Answer answer = Get(path);
     EXPECT_EQ(answer.status, 404) << path;
-    EXPECT_EQ(answer.json().value("reason", ""), "not_found") << path;
+    EXPECT_EQ(answer.content_type, "application/msgpack") << path;
+    EXPECT_EQ(answer.msgpack().value("reason", ""), "not_found") << path;
   }
-  EXPECT_EQ(PostJson("/nothing", kQuery).status, 404);
+  EXPECT_EQ(Get("/nothing?format=json").json().value("reason", ""), "not_found");
+  EXPECT_EQ(Get("/nothing", {{"Accept", "application/json"}}).json().value("reason", ""),
+            "not_found");
+  const Answer posted = PostJson("/nothing", kQuery);
+  EXPECT_EQ(posted.status, 404);
+  EXPECT_EQ(posted.json().value("reason", ""), "not_found");
 }
 
 TEST_F(HttpServerTest, WrongMethodIs405WithTheAllowedOnes) {
@@ -60,7 +66,10 @@ TEST_F(HttpServerTest, WrongMethodIs405WithTheAllowedOnes) {
     const Answer answer = Get(path);
     EXPECT_EQ(answer.status, 405) << path;
     EXPECT_EQ(answer.header("Allow"), "POST");
-    EXPECT_EQ(answer.json().value("reason", ""), "method_not_allowed");
+    EXPECT_EQ(answer.msgpack().value("reason", ""), "method_not_allowed");
+    const Answer as_json = Get(std::string(path) + "?format=json");
+    EXPECT_EQ(as_json.status, 405) << path;
+    EXPECT_EQ(as_json.json().value("reason", ""), "method_not_allowed");
   }
   for (const char* path :
        {"/global_view", "/services", "/healthz", "/readyz", "/metrics", "/version", "/"}) {

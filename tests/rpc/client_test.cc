@@ -99,7 +99,8 @@ TEST_F(ClientTest, RanksAndDegradedInstancesComeBack) {
   ASSERT_TRUE(answer);
   ASSERT_EQ(answer->instances.size(), 2u);
   EXPECT_EQ(answer->instances[0].best, (TierCounts{32, 32, 32, 48}));
-  EXPECT_EQ(answer->instances[0].ranks.find(0)->second, (TierCounts{16, 32, 32, 48}));
+  EXPECT_EQ(answer->instances[0].ranks.begin()->first, 0u);
+  EXPECT_EQ(answer->instances[0].ranks.begin()->second, (TierCounts{16, 32, 32, 48}));
   EXPECT_EQ(answer->instances[1].stream_state, StreamState::kDegraded);
   EXPECT_EQ(answer->degraded, std::vector<std::string>{"b"});
 }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "tests/allocation_counter.h"
+
 #include <limits>
 
 namespace conductor::rpc {
@@ -190,6 +194,56 @@ TEST(ConvertTest, AnswersMirrorTheHttpShape) {
   EXPECT_EQ(back.instances[0].best, answer.instances[0].best);
   EXPECT_EQ(back.instances[0].stream_state, StreamState::kCatchingUp);
   EXPECT_EQ(back.degraded, answer.degraded);
+}
+
+TEST(ConvertTest, RequestBytesOfTheClientAreThoseOfTheMessage) {
+  PromptQuery query;
+  query.context = {"t", "m", "l", 16};
+  query.cache_salt = "s";
+  query.extra_keys = {{}, {{ExtraKey::Kind::kText, "k", 0}, {ExtraKey::Kind::kItem, "i", -3}}};
+  query.options = {.instance_id = "i", .top_k = 2, .min_tokens = 3, .detail = true};
+  for (const std::size_t count : {0, 1, 31, 32, 5'000}) {
+    std::vector<std::int32_t> tokens(count);
+    for (std::size_t i = 0; i < count; ++i) tokens[i] = static_cast<std::int32_t>(i * 7 - 9);
+    query.token_ids = tokens;
+    v1::QueryRequest message, parsed;
+    FillQueryRequest(query, &message);
+    std::string bytes = "prefix";
+    AppendQueryRequest(query, &bytes);
+    ASSERT_TRUE(parsed.ParseFromString(bytes.substr(6)));
+    EXPECT_EQ(parsed.SerializeAsString(), message.SerializeAsString()) << count;
+  }
+}
+
+TEST(ConvertTest, RanksOfAnAnswerAreInOrder) {
+  v1::QueryResponse response;
+  auto& ranks = *response.add_instances()->mutable_rank_matches();
+  for (const std::uint32_t rank : {40u, 3u, 17u, 0u, 1'000u, 8u}) ranks[rank].set_device(rank);
+  std::vector<std::uint32_t> seen;
+  const QueryAnswer answer = ToQueryAnswer(response);
+  for (const auto& [rank, counts] : answer.instances[0].ranks) {
+    seen.push_back(rank);
+    EXPECT_EQ(counts.device, rank);
+  }
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 3, 8, 17, 40, 1'000}));
+}
+
+TEST(ConvertTest, TokensOfARequestAreBorrowedAndNothingGrowsWithThem) {
+  const auto count = [](int tokens) {
+    v1::QueryRequest request;
+    request.set_model("m");
+    request.set_block_size(16);
+    for (int i = 0; i < tokens; ++i) request.add_token_ids(i);
+    const std::int32_t* data = nullptr;
+    const std::size_t allocations = CountAllocations([&] {
+      const auto query = ToPromptQuery(request, {});
+      ASSERT_TRUE(query);
+      data = query->token_ids.data();
+    });
+    EXPECT_EQ(data, request.token_ids().data());
+    return allocations;
+  };
+  EXPECT_EQ(count(100'000), count(16));
 }
 
 TEST(ConvertTest, UnknownWordsOfANewerServerAreErrors) {

@@ -91,6 +91,44 @@ class ServerTest : public ::testing::Test {
   v1::QueryResponse response_;
 };
 
+TEST_F(ServerTest, BytesThatAreNoMessageAreRefusedAndTheNextCallIsServed) {
+  for (int i = 0; i < 100; ++i) {
+    std::string response;
+    // Field 5, 100 bytes long, of which none is there.
+    const auto status = RawCall("/conductor.v1.Conductor/Query", "\x2a\x64", &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << status.error_message();
+  }
+  EXPECT_EQ(service_->queries(), 0);
+  EXPECT_TRUE(Query(MakeRequest("empty")).ok());
+}
+
+TEST_F(ServerTest, AMethodThatIsNotOursIsUnimplemented) {
+  std::string response;
+  EXPECT_EQ(RawCall("/conductor.v1.Conductor/Later", "", &response).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(ServerTest, CallsOfEverySizeDoNotMeetInTheirArenas) {
+  constexpr int kThreads = 8;
+  std::vector<std::thread> callers;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    callers.emplace_back([this, thread] {
+      for (int i = 0; i < 40; ++i) {
+        auto request = MakeRequest("echo");
+        const int tokens = (i % 4 == 3 ? 60'000 : 50 * i) + thread;  // also beyond the kept block
+        for (int t = 0; t < tokens; ++t) request.add_token_ids(1);
+        grpc::ClientContext context;
+        v1::QueryResponse response;
+        ASSERT_TRUE(stub_->Query(&context, request, &response).ok());
+        const std::string expected =
+            "n=" + std::to_string(tokens) + " sum=" + std::to_string(tokens) + " ";
+        EXPECT_EQ(response.instances(0).instance_id().substr(0, expected.size()), expected);
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+}
+
 TEST_F(ServerTest, TheOfficialClientIsAnswered) {
   auto request = MakeRequest("echo");
   request.add_token_ids(-7);

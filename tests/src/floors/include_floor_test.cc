@@ -87,6 +87,7 @@ TEST(IncludeFloorTest, ForeignLibrariesStayInTheirFolder) {
       {"pybind11/", {"python"}},
       {"google/protobuf", {"rpc", "storage"}},
       {"nlohmann/", {"http", "cli", "tools", "bench"}},
+      {"simdjson.h", {"http"}},
       {"prometheus/", {"http"}},
       {"spdlog/", {"cli"}},
       {"msgpack", {}},
