@@ -38,15 +38,18 @@ class RankCounts {
 
   // Added when missing.
   TierCounts& operator[](std::uint32_t rank) {
+    if (size_ == 0) {
+      first_.first = rank;
+      size_ = 1;
+      return first_.second;
+    }
     const std::size_t at = static_cast<std::size_t>(LowerBound(rank) - begin());
     const bool found = at < size_ && begin()[at].first == rank;
-    if (!found && size_ == 0) {
-      first_ = {rank, {}};
-    } else if (!found) {
+    if (!found) {
       if (more_.empty()) more_.push_back(first_);
       more_.insert(more_.begin() + static_cast<std::ptrdiff_t>(at), {rank, {}});
+      ++size_;
     }
-    if (!found) ++size_;
     return (more_.empty() ? first_ : more_[at]).second;
   }
 

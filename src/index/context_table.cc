@@ -57,12 +57,15 @@ void RowView::Remove(std::uint32_t slot) {
 void RowView::Regroup() {
   groups.clear();
   group_of.assign(slots.size(), 0);
+  streams.assign(slots.size(), 0);
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     const bool same = i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
     if (!same) groups.push_back({i, i});
     groups.back().end = i + 1;
     group_of[order[i]] = static_cast<std::uint32_t>(groups.size() - 1);
+    streams[order[i]] = slots[order[i]]->stream;
   }
+  one_rank_each = groups.size() == order.size();
 }
 
 ContextTable::~ContextTable() {

@@ -61,6 +61,8 @@ struct RowView {
   std::vector<std::uint32_t> order;     // slots in use, by (instance id, rank)
   std::vector<Group> groups;            // by instance id
   std::vector<std::uint32_t> group_of;  // by slot
+  std::vector<StreamId> streams;        // by slot; 0: free
+  bool one_rank_each = true;            // every instance has one row
 
   std::size_t size() const { return slots.size(); }
   const Row* operator[](std::size_t slot) const { return slots[slot]; }

@@ -48,7 +48,7 @@ HolderId HolderTable::Current(const HolderKey& key, std::uint32_t row) {
 }
 
 StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_hash,
-                            ContextId context) {
+                            ContextId context, HolderId via) {
   auto [begin, end] = interned_.equal_range(set_hash);
   for (auto it = begin; it != end; ++it) {
     const HolderSet& set = *Mutable(it->second);
@@ -63,6 +63,7 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
   set->holders.reset(new HolderId[holders.size()]);
   std::copy(holders.begin(), holders.end(), set->holders.get());
   set->set_hash = set_hash;
+  set->via = via;
   const StateId id = sets_.Allocate();
   std::uint32_t live = 0, live_engines = 0;
   for (HolderId h : holders) {
@@ -70,6 +71,7 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
     holders_[h].states.push_back(id);
     const HolderKey& key = holders_[h].key;
     if (key.pool != 0 || key.unproven || key.tier == Tier::kCpuShare) set->plain = false;
+    if (!set->plain || key.tier != Tier::kDevice) set->device_only = false;
     if (holders_[h].retired.load(std::memory_order_relaxed)) {
       set->has_retired = true;
     } else {
@@ -110,7 +112,7 @@ StateId HolderTable::WithHolder(StateId state, HolderId holder) {
     Holder& h = holders_[holder];
     const HolderSet* alone = Mutable(h.alone);
     if (alone == nullptr || alone->size != 1 || alone->holders[0] != holder) {
-      h.alone = Intern({holder}, mixed, h.key.context);
+      h.alone = Intern({holder}, mixed, h.key.context, holder);
     }
     return h.alone;
   }
@@ -119,7 +121,7 @@ StateId HolderTable::WithHolder(StateId state, HolderId holder) {
   if (StateId hit = CachedTarget(*this, set.add, holder, set_hash, set.size + 1)) return hit;
   std::vector<HolderId> holders(set.holders.get(), set.holders.get() + set.size);
   holders.insert(std::lower_bound(holders.begin(), holders.end(), holder), holder);
-  const StateId target = Intern(std::move(holders), set_hash, set.context);
+  const StateId target = Intern(std::move(holders), set_hash, set.context, holder);
   set.add[set.next_add++ & 3] = {holder, target};
   return target;
 }
@@ -134,7 +136,7 @@ StateId HolderTable::WithoutHolder(StateId state, HolderId holder) {
   for (std::uint32_t i = 0; i < set.size; ++i) {
     if (set.holders[i] != holder) holders.push_back(set.holders[i]);
   }
-  const StateId target = Intern(std::move(holders), set_hash, set.context);
+  const StateId target = Intern(std::move(holders), set_hash, set.context, holder);
   set.remove[set.next_remove++ & 3] = {holder, target};
   return target;
 }
@@ -153,7 +155,7 @@ StateId HolderTable::WithoutRetired(StateId state) {
   if (last != nullptr && last->set_hash == set_hash && last->size == holders.size()) {
     return set.without_retired;
   }
-  set.without_retired = Intern(std::move(holders), set_hash, set.context);
+  set.without_retired = Intern(std::move(holders), set_hash, set.context, 0);
   return set.without_retired;
 }
 

@@ -57,6 +57,8 @@ struct HolderSet {
   // Every holder is an engine's, verified, of a tier that is its own: each (row, tier) is there
   // once, and means that row alone.
   bool plain = true;
+  bool device_only = true;  // plain, and of the device tier
+  HolderId via = 0;         // the holder by which it differed from the set it was made from
   std::uint64_t set_hash = 0;
   std::atomic<std::uint32_t> live{0};          // holders that are not retired
   std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
@@ -124,14 +126,17 @@ class HolderTable {
   // A set lost its last entry; it is kept for a while, because sets come back.
   void NoteEmpty(StateId state);
 
+  // A set's hash is the sum of its holders'.
+  static std::uint64_t MixHolder(HolderId id) { return HashMix(id, 0x686f6c646572ull); }
+
   std::size_t bytes() const { return bytes_; }
   std::size_t set_count() const { return set_count_; }
 
  private:
-  StateId Intern(std::vector<HolderId> holders, std::uint64_t set_hash, ContextId context);
+  StateId Intern(std::vector<HolderId> holders, std::uint64_t set_hash, ContextId context,
+                 HolderId via);
   void FreeSet(StateId id);
   void CompactStates(HolderId id);
-  static std::uint64_t MixHolder(HolderId id) { return HashMix(id, 0x686f6c646572ull); }
 
   RetireList& retired_;
   ChunkedArray<Holder, 10, 1 << 14> holders_;

@@ -20,17 +20,21 @@ TierCursors::Scratch& TierCursors::ThreadsScratch(std::size_t rows) {
   ++scratch.stamp;
   scratch.touched.clear();
   scratch.matched.clear();
+  scratch.by_length.clear();
   scratch.last_states.clear();
+  scratch.stretches.clear();
   return scratch;
 }
 
 TierCursors::TierCursors(const HolderTable& holders, const ContextTable& contexts,
-                         const RowView& rows, const RowView::Group* group)
+                         const RowView& rows, const RowView::Group* group, std::size_t best)
     : holders_(holders),
       contexts_(contexts),
       rows_(rows),
       group_(group),
-      scratch_(ThreadsScratch(rows.size())) {}
+      best_(best),
+      scratch_(ThreadsScratch(rows.size())),
+      keeping_(best > 0 && best <= kBestFewMax && group == nullptr && rows.one_rank_each) {}
 
 bool TierCursors::Wanted(std::uint32_t row) const {
   return rows_[row] != nullptr &&
@@ -63,10 +67,7 @@ void TierCursors::MarkPresence(std::span<const StateId> states) {
         continue;
       }
       // The row may be newer than this reader's view of the rows, or belong to another stream.
-      if (holder.row >= rows_.size() || rows_[holder.row] == nullptr ||
-          rows_[holder.row]->stream != holder.key.stream) {
-        continue;
-      }
+      if (!IsOf(holder)) continue;
       RowState& row = StateOf(holder.row);
       if (row.presence == 0) scratch_.touched.push_back(holder.row);
       row.presence |= bit;
@@ -96,6 +97,7 @@ void TierCursors::AdvanceRow(std::uint32_t row) {
   if (state.phase == kTierCount) {
     state.active = false;
     --active_;
+    scratch_.by_length.push_back(row);
     return;
   }
   const unsigned bit = 1u << state.phase;
@@ -113,29 +115,41 @@ bool TierCursors::AdvanceByDifference(StateId next) {
   if (from->has_retired || to->has_retired) return false;
   const auto row_of = [&](HolderId id) -> RowState* {
     const Holder& holder = holders_.holder(id);
-    if (holder.row >= rows_.size() || rows_[holder.row] == nullptr ||
-        rows_[holder.row]->stream != holder.key.stream) {
-      return nullptr;
-    }
-    return &StateOf(holder.row);
+    return IsOf(holder) ? &StateOf(holder.row) : nullptr;
   };
   const auto bit_of = [&](HolderId id) {
     return static_cast<std::uint8_t>(1u << (static_cast<int>(holders_.holder(id).key.tier) - 1));
   };
+  const auto lose = [&](HolderId id) {
+    RowState* row = row_of(id);
+    if (row == nullptr) return;
+    row->presence &= static_cast<std::uint8_t>(~bit_of(id));
+    if (row->active) scratch_.fallen.push_back(holders_.holder(id).row);
+  };
+  scratch_.fallen.clear();
+  const auto fall = [&] {
+    for (std::uint32_t row : scratch_.fallen) {
+      if (scratch_.rows[row].active) AdvanceRow(row);
+    }
+  };
+  // One holder less, as sets are mostly made: no need to compare them.
+  if (from->size == to->size + 1) {
+    for (const HolderId id : {from->via, to->via}) {
+      if (id == 0 || from->set_hash - HolderTable::MixHolder(id) != to->set_hash) continue;
+      lose(id);
+      fall();
+      return true;
+    }
+  }
   const HolderId* a = from->holders.get();
   const HolderId* b = to->holders.get();
   const HolderId* const a_end = a + from->size;
   const HolderId* const b_end = b + to->size;
-  scratch_.fallen.clear();
   while (a != a_end || b != b_end) {
     std::tie(a, b) = std::mismatch(a, a_end, b, b_end);
     if (b == b_end || (a != a_end && *a < *b)) {
       if (a == a_end) break;
-      if (RowState* row = row_of(*a)) {
-        row->presence &= static_cast<std::uint8_t>(~bit_of(*a));
-        if (row->active) scratch_.fallen.push_back(holders_.holder(*a).row);
-      }
-      ++a;
+      lose(*a++);
     } else {
       RowState* row = row_of(*b);
       if (row != nullptr && !holders_.holder(*b).retired.load(std::memory_order_acquire)) {
@@ -145,14 +159,38 @@ bool TierCursors::AdvanceByDifference(StateId next) {
       ++b;
     }
   }
-  // When all is known: a row may have it in another tier now.
-  for (std::uint32_t row : scratch_.fallen) {
-    if (scratch_.rows[row].active) AdvanceRow(row);
-  }
+  fall();  // when all is known: a row may have it in another tier now
   return true;
 }
 
+// Whether the walk can be kept as it is.
+bool TierCursors::Keep(std::span<const StateId> states, std::uint64_t tokens_after) {
+  if (states.size() != 1) return false;
+  std::vector<Stretch>& stretches = scratch_.stretches;
+  if (!stretches.empty() && stretches.back().state == states[0]) {
+    stretches.back().end = tokens_after;
+    return true;
+  }
+  const HolderSet* set = holders_.Find(states[0]);
+  if (set == nullptr || !set->device_only || set->has_retired) return false;
+  stretches.push_back({set, states[0], tokens_after});
+  return true;
+}
+
+void TierCursors::Replay() {
+  keeping_ = false;
+  for (const Stretch& stretch : scratch_.stretches) AdvanceNow({&stretch.state, 1}, stretch.end);
+}
+
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
+  if (keeping_) {
+    if (Keep(states, tokens_after)) return true;
+    Replay();
+  }
+  return AdvanceNow(states, tokens_after);
+}
+
+bool TierCursors::AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after) {
   const bool same =
       started_ && std::equal(states.begin(), states.end(), scratch_.last_states.begin(),
                              scratch_.last_states.end());
@@ -171,10 +209,23 @@ bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_
 }
 
 void TierCursors::Finish() {
+  if (keeping_) {
+    if (TakeBest(holders_, rows_, scratch_.stretches, best_, &scratch_.best)) {
+      for (const BestRow& best : scratch_.best) {
+        RowState& state = StateOf(best.row);
+        for (std::uint64_t& bound : state.bounds) bound = best.tokens;
+        scratch_.matched.push_back(best.row);
+      }
+      scratch_.by_length.assign(scratch_.matched.rbegin(), scratch_.matched.rend());
+      return;
+    }
+    Replay();
+  }
   for (std::uint32_t row : scratch_.matched) {
     RowState& state = scratch_.rows[row];
     if (!state.active) continue;
     for (int phase = state.phase; phase < kTierCount; ++phase) state.bounds[phase] = tokens_;
+    scratch_.by_length.push_back(row);
   }
 }
 

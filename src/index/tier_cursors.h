@@ -6,6 +6,10 @@
 // those that hold something, so the cost grows neither with instances x blocks nor with the
 // instances that have nothing.
 //
+// When only the best few are asked for, and all sets are of the plainest kind (engines' devices,
+// one rank for each instance), not even those are looked at one by one: the walk is kept as its
+// list of sets, and the best are taken from the deepest ones (best_few.h).
+//
 // Used by one reader, under its EpochGuard; one at a time on a thread.
 #pragma once
 
@@ -13,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "src/index/best_few.h"
 #include "src/index/context_table.h"
 #include "src/index/holder_table.h"
 #include "src/query.h"
@@ -22,8 +27,9 @@ namespace conductor {
 class TierCursors {
  public:
   // `group`: the only instance that is asked for, as a group of `rows`; none: all.
+  // `best`: how many instances will be taken, best first; 0: all.
   TierCursors(const HolderTable& holders, const ContextTable& contexts, const RowView& rows,
-              const RowView::Group* group);
+              const RowView::Group* group, std::size_t best);
 
   // The next position: the sets of its live entries (sorted, distinct), and the boundary in tokens
   // behind it. False: no rank goes on. The same for a stretch of positions that have these sets.
@@ -38,8 +44,10 @@ class TierCursors {
   };
   // After Finish: what a row matched.
   RowCounts Of(std::uint32_t row) const;
-  // The rows that matched something.
+  // The rows that matched something; with `best`, maybe only the best of them.
   std::span<const std::uint32_t> matched() const { return scratch_.matched; }
+  // The same rows by ascending longest match.
+  std::span<const std::uint32_t> by_length() const { return scratch_.by_length; }
 
  private:
   // What a query needs of a row; older stamps mean nothing.
@@ -59,11 +67,21 @@ class TierCursors {
     std::vector<std::uint32_t> touched;  // rows whose presence is not zero
     std::vector<std::uint32_t> matched;  // rows that were ever active
     std::vector<std::uint32_t> fallen;   // active rows that lost a tier
+    // Rows whose cursors ended, in that order, which is the order of what they matched.
+    std::vector<std::uint32_t> by_length;
     std::vector<StateId> last_states;
+    std::vector<Stretch> stretches;  // of a walk that is only kept so far
+    std::vector<BestRow> best;
   };
   static Scratch& ThreadsScratch(std::size_t rows);
 
   void MarkPresence(std::span<const StateId> states);
+  bool Keep(std::span<const StateId> states, std::uint64_t tokens_after);
+  void Replay();
+  bool AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after);
+  bool IsOf(const Holder& holder) const {
+    return holder.row < rows_.streams.size() && rows_.streams[holder.row] == holder.key.stream;
+  }
   void Start();
   void AdvanceRow(std::uint32_t row);
   bool AdvanceByDifference(StateId state);
@@ -74,7 +92,9 @@ class TierCursors {
   const ContextTable& contexts_;
   const RowView& rows_;
   const RowView::Group* group_;
+  std::size_t best_;
   Scratch& scratch_;
+  bool keeping_;                    // nothing was looked at yet: the walk is in scratch_.stretches
   std::uint8_t everyone_ = 0;       // tiers present for every rank
   std::uint8_t everyone_live_ = 0;  // those of them that a live stream vouches for
   std::uint64_t tokens_ = 0;

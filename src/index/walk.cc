@@ -47,55 +47,93 @@ struct Candidate {
 
 // The instances of an answer, best first. With `top_k`, those that matched nothing are not even
 // looked at unless they are needed to fill it.
-std::vector<Candidate> Choose(const TierCursors& cursors, const RowView& rows,
-                              std::size_t only_group, const QueryOptions& options) {
-  std::vector<Candidate> chosen;
-  const auto add = [&](std::uint32_t group) {
+class Chooser {
+ public:
+  Chooser(const TierCursors& cursors, const RowView& rows, const QueryOptions& options)
+      : cursors_(cursors),
+        rows_(rows),
+        min_tokens_(options.min_tokens),
+        groups_(static_cast<std::uint32_t>(rows.groups.size())),
+        most_(options.top_k == 0 ? groups_ : std::min(options.top_k, groups_)) {}
+
+  std::vector<Candidate> Only(std::size_t group) {
+    if (group < groups_) Add(static_cast<std::uint32_t>(group));
+    return std::move(chosen_);
+  }
+  std::vector<Candidate> All() {
+    if (most_ == groups_) chosen_.reserve(groups_);
+    rows_.one_rank_each ? AddByLength() : AddMatched();
+    if (min_tokens_ == 0) AddUnmatched();
+    return std::move(chosen_);
+  }
+
+ private:
+  Candidate CandidateOf(std::uint32_t group) const {
     Candidate candidate;
     candidate.group = group;
-    for (std::uint32_t i = rows.groups[group].begin; i < rows.groups[group].end; ++i) {
-      Merge(candidate.best, cursors.Of(rows.order[i]).counts);
+    for (std::uint32_t i = rows_.groups[group].begin; i < rows_.groups[group].end; ++i) {
+      Merge(candidate.best, cursors_.Of(rows_.order[i]).counts);
     }
-    if (candidate.best.disk >= options.min_tokens) chosen.push_back(candidate);
-  };
-  const auto groups = static_cast<std::uint32_t>(rows.groups.size());
-  if (!options.instance_id.empty()) {
-    if (only_group < groups) add(static_cast<std::uint32_t>(only_group));
-  } else if (options.top_k == 0 || options.top_k >= groups) {
-    chosen.reserve(groups);
-    for (std::uint32_t group = 0; group < groups; ++group) add(group);
-  } else {
+    return candidate;
+  }
+  void Add(std::uint32_t group) {
+    const Candidate candidate = CandidateOf(group);
+    if (candidate.best.disk >= min_tokens_) chosen_.push_back(candidate);
+  }
+
+  // The cursors know the order already; equal ones are put in order here.
+  void AddByLength() {
+    const auto rows = cursors_.by_length();
+    for (std::size_t end = rows.size(); end > 0 && chosen_.size() < most_;) {
+      const std::size_t first = chosen_.size();
+      std::uint64_t length = 0;
+      for (; end > 0; --end) {
+        const std::uint64_t disk = cursors_.Of(rows[end - 1]).counts.disk;
+        if (chosen_.size() > first && disk != length) break;
+        length = disk;
+        Add(rows_.group_of[rows[end - 1]]);
+        if (length < min_tokens_) return;
+      }
+      const auto begin = chosen_.begin() + static_cast<std::ptrdiff_t>(first);
+      if (!std::is_sorted(begin, chosen_.end())) std::sort(begin, chosen_.end());
+    }
+    if (chosen_.size() > most_) chosen_.resize(most_);
+  }
+
+  void AddMatched() {
     std::vector<std::uint32_t> matched;
-    matched.reserve(cursors.matched().size());
-    for (std::uint32_t row : cursors.matched()) matched.push_back(rows.group_of[row]);
+    matched.reserve(cursors_.matched().size());
+    for (std::uint32_t row : cursors_.matched()) matched.push_back(rows_.group_of[row]);
     std::sort(matched.begin(), matched.end());
     matched.erase(std::unique(matched.begin(), matched.end()), matched.end());
-    for (std::uint32_t group : matched) add(group);
-    if (options.min_tokens == 0) {
-      auto next = matched.begin();
-      for (std::uint32_t group = 0; chosen.size() < options.top_k && group < groups; ++group) {
-        if (next != matched.end() && *next == group) {
-          ++next;
-        } else {
-          add(group);
-        }
-      }
+    for (std::uint32_t group : matched) Add(group);
+    const auto best = chosen_.begin() + std::min<std::ptrdiff_t>(most_, std::ssize(chosen_));
+    std::partial_sort(chosen_.begin(), best, chosen_.end());
+    chosen_.erase(best, chosen_.end());
+  }
+
+  // By id, behind all that matched something.
+  void AddUnmatched() {
+    for (std::uint32_t group = 0; chosen_.size() < most_ && group < groups_; ++group) {
+      const Candidate candidate = CandidateOf(group);
+      if (candidate.best.disk == 0) chosen_.push_back(candidate);
     }
   }
-  if (options.top_k > 0 && chosen.size() > options.top_k) {
-    std::partial_sort(chosen.begin(), chosen.begin() + options.top_k, chosen.end());
-    chosen.resize(options.top_k);
-  } else {
-    std::sort(chosen.begin(), chosen.end());
-  }
-  return chosen;
-}
+
+  const TierCursors& cursors_;
+  const RowView& rows_;
+  std::uint64_t min_tokens_;
+  std::uint32_t groups_, most_;
+  std::vector<Candidate> chosen_;
+};
 
 QueryAnswer Assemble(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
                      const QueryOptions& options) {
   QueryAnswer answer;
   answer.context_known = true;
-  const std::vector<Candidate> chosen = Choose(cursors, rows, only_group, options);
+  Chooser chooser(cursors, rows, options);
+  const std::vector<Candidate> chosen =
+      options.instance_id.empty() ? chooser.All() : chooser.Only(only_group);
   answer.instances.reserve(chosen.size());
   for (const Candidate& candidate : chosen) {
     const RowView::Group& group = rows.groups[candidate.group];
@@ -289,7 +327,8 @@ struct Answering {
         cursors(index.holders(), index.contexts(), rows,
                 options.instance_id.empty()  ? nullptr
                 : group < rows.groups.size() ? &rows.groups[group]
-                                             : &kNoGroup) {}
+                                             : &kNoGroup,
+                options.top_k) {}
 
   QueryAnswer Finish() {
     cursors.Finish();

@@ -30,6 +30,16 @@ std::string Text(const Hits& hits) {
   return text;
 }
 
+// The instances in their order, with what they matched.
+std::string Order(const QueryAnswer& answer) {
+  std::string text;
+  for (const InstanceHits& hits : answer.instances) {
+    text += hits.instance_id + " " + std::to_string(hits.best.disk) + "\n" +
+            Text({{hits.instance_id, {hits.ranks.begin(), hits.ranks.end()}}});
+  }
+  return text;
+}
+
 std::string EntryText(const ContextKey& key, StreamId scope, std::uint64_t name) {
   return key.tenant_id + "|" + key.model_name + "|" + key.lora_name + " " + std::to_string(scope) +
          ":" + std::to_string(name);
@@ -112,6 +122,14 @@ std::string StatePair::ComparePrompt() {
   }
   auto answer = MatchPrompt(real_->index(), query);
   if (!answer) return "prompt refused: " + answer.error().message;
+  // The best few are the first of all.
+  query.options.top_k = 1 + static_cast<std::uint32_t>(cleanup_.Below(4));
+  auto few = MatchPrompt(real_->index(), query);
+  if (!few) return "prompt refused: " + few.error().message;
+  QueryAnswer first = *answer;
+  first.instances.resize(std::min<std::size_t>(query.options.top_k, first.instances.size()));
+  const std::string best = Difference("best of a prompt", Order(*few), Order(first));
+  if (!best.empty()) return best;
   std::string asked = prompt.spec.salt ? "salted prompt" : "prompt";
   for (const PromptPosition& p : prompt.spec.positions) {
     asked += " " + std::to_string(p.fingerprint) + "/" + std::to_string(p.exact_name);

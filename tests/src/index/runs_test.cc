@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/index/run_walk.h"
@@ -137,6 +138,37 @@ class Forest {
     }
     return "";
   }
+  // Empty, or where the best `count` are not the first of all.
+  std::string CheckBest(const std::vector<Node>& path, std::uint32_t count,
+                        std::uint64_t min_tokens) const {
+    std::vector<std::uint64_t> fingerprints;
+    for (Node node : path) fingerprints.push_back(tree_[node].fingerprint);
+    QueryOptions options;
+    options.min_tokens = min_tokens;
+    FingerprintQuery query{StateWorld::Key(), fingerprints, options};
+    const QueryAnswer all = MatchFingerprints(index(), query);
+    for (std::size_t i = 1; i < all.instances.size(); ++i) {
+      const InstanceHits &a = all.instances[i - 1], &b = all.instances[i];
+      const bool in_order = std::tuple(b.best.disk, b.best.device, a.instance_id) <
+                            std::tuple(a.best.disk, a.best.device, b.instance_id);
+      if (!in_order) return a.instance_id + " is before " + b.instance_id;
+    }
+    query.options.top_k = count;
+    const QueryAnswer best = MatchFingerprints(index(), query);
+    if (best.instances.size() != std::min<std::size_t>(count, all.instances.size())) {
+      return std::to_string(best.instances.size()) + " instances";
+    }
+    for (std::size_t i = 0; i < best.instances.size(); ++i) {
+      const InstanceHits &is = best.instances[i], &expected = all.instances[i];
+      if (is.instance_id == expected.instance_id && is.best == expected.best &&
+          is.ranks == expected.ranks) {
+        continue;
+      }
+      return is.instance_id + " " + std::to_string(is.best.disk) + ", expected " +
+             expected.instance_id + " " + std::to_string(expected.best.disk);
+    }
+    return "";
+  }
   std::uint64_t distinct() const {
     std::set<Node> nodes;
     for (const auto& held : held_) {
@@ -208,6 +240,37 @@ TEST(RunsTest, LongPromptsAgreeWithASetOfBlocks) {
   EXPECT_EQ(forest.index().Inconsistency(), "");
   EXPECT_EQ(forest.index().blocks(), 0u);
   EXPECT_EQ(forest.index().entries_in_memory(), 0u);
+}
+
+// Many instances share the first blocks, few the rest: large sets, small ones, and some that lost
+// everything while sets still name them.
+TEST(RunsTest, TheBestFewAreTheFirstOfAll) {
+  Forest forest(Seed(), 150);
+  RandomSource& random = forest.random();
+  const std::vector<Node> main = forest.NewPrompt(20);
+  for (int step = 0; step < 1'500; ++step) {
+    const std::size_t instance = random.Below(forest.instances());
+    const std::uint64_t what = random.Below(100);
+    if (what < 70) {
+      std::vector<Node> path(main.begin(), main.begin() + 1 + random.Below(4) * random.Below(6));
+      const auto tail = forest.NewPromptBelow(path.back(), random.Below(5));
+      path.insert(path.end(), tail.begin(), tail.end());
+      const Tier tier = random.Percent(97) ? Tier::kDevice : Tier::kDisk;
+      forest.Store(instance, tier, path, 0, path.size(), 64);
+    } else if (what < 90) {
+      std::vector<Node> nodes(main.begin() + static_cast<std::ptrdiff_t>(random.Below(20)),
+                              main.end());
+      forest.Remove(instance, Tier::kDevice, Reversed(nodes));
+    } else if (what < 95) {
+      forest.Clear(instance);
+    } else {
+      forest.state().CleanupSlice(random.Below(400));
+    }
+    const auto count = static_cast<std::uint32_t>(1 + random.Below(20));
+    ASSERT_EQ(forest.CheckBest(main, count, 0), "") << "step " << step;
+    ASSERT_EQ(forest.CheckBest(main, count, 4 * random.Below(20)), "") << "step " << step;
+    ASSERT_EQ(forest.Check(main), "") << "step " << step;
+  }
 }
 
 // Prompts that leave a common path at every fourth block, in both orders of arrival.
