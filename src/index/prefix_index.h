@@ -219,6 +219,16 @@ class PrefixIndex {
   EntryId FindRunBelow(EntryId above, std::uint64_t fingerprint) const {
     return FindRunBelow({above, ContextOf(above), ScopeOf(above), NameOf(above)}, fingerprint);
   }
+  // A run that hangs below the block `above` of a run, whose name is given. A miss is not final:
+  // FindRunBelow looks again.
+  EntryId FindRunAside(ContextId context, EntryId above, std::uint64_t name,
+                       std::uint64_t fingerprint) const {
+    return runs_by_link_.FindIf(ContentHash(context, name, fingerprint), [&](EntryId id) {
+      const RunTable::View run = runs_.ViewOf(id);
+      return run.fingerprints[0] == fingerprint &&
+             run.run->parent.load(std::memory_order_acquire) == above;
+    });
+  }
   // The same below the last slot of a run.
   EntryId FindNextRun(const RunTable::View& run, std::uint64_t fingerprint) const;
   // Where the block of slot `id`, whose run has moved, is now; 0: nowhere.

@@ -58,6 +58,9 @@ MatchFunction ChooseMatch() {
   return MatchLengthPortable;
 }
 
+// Not worth a call through a pointer.
+constexpr std::size_t kFew = 8;
+
 // Goes through `count` slots that match, state by state. Returns how many somebody has, and whether
 // a rank goes on behind them.
 class SlotStates {
@@ -104,6 +107,11 @@ class SlotStates {
 
 std::size_t MatchLength(const std::uint64_t* a, const std::uint64_t* b, std::size_t count) {
   static const MatchFunction match = ChooseMatch();
+  if (count <= kFew) {
+    std::size_t i = 0;
+    while (i < count && a[i] == b[i]) ++i;
+    return i;
+  }
   return match(a, b, count);
 }
 
@@ -121,9 +129,13 @@ RunStretch WalkRuns(const PrefixIndex& index, ContextId context, PromptBlocks& b
   while (at < end) {
     std::span<const std::uint64_t> wanted = blocks.Fingerprints(at);
     if (slot == size || run.fingerprints[slot] != wanted[0]) {
-      const bool at_end = slot == size && size > 0;
-      const EntryId next =
-          at_end ? index.FindNextRun(run, wanted[0]) : index.FindRunBelow(stretch.last, wanted[0]);
+      EntryId next = 0;
+      if (size > 0) {
+        next = slot == kRunSlotsMax
+                   ? index.FindNextRun(run, wanted[0])
+                   : index.FindRunAside(context, stretch.last, run.names[slot - 1], wanted[0]);
+      }
+      if (next == 0) next = index.FindRunBelow(stretch.last, wanted[0]);
       if (next == 0) return stretch;
       run = index.runs().ViewOf(next);
       if (run.run->context != context) return stretch;
