@@ -126,6 +126,13 @@ Result<Digest> PromptBlocks::ExtendChain(Chain& chain, const std::optional<Diges
     const std::optional<Digest>& parent = chain.digest ? chain.digest : seed;
     ExtraKeys keys;
     if (vllm_) {
+      const bool plain = query_->context.lora_name.empty() && !HasKeys(next) &&
+                         (next > 0 || query_->cache_salt.empty());
+      if (plain) {
+        chain.digest = hasher_.HashTokens(parent ? *parent : hasher_.Root(), TokensOf(next));
+        chain.at = next;
+        continue;
+      }
       const std::span<const ExtraKey> own =
           next < query_->extra_keys.size() ? std::span<const ExtraKey>(query_->extra_keys[next])
                                            : std::span<const ExtraKey>();

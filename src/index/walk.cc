@@ -162,6 +162,11 @@ struct Position {
   // The exact chain's name, when it matched: what hangs below it as a shared name follows.
   std::optional<std::uint64_t> exact_name;
 
+  void Clear() {
+    entries.clear();
+    states.clear();
+    exact_name.reset();
+  }
   // False: nobody has it.
   bool Add(const PrefixIndex& index, EntryId id, StateId state) {
     if (!index.holders().IsLive(state)) return false;
@@ -189,7 +194,7 @@ class PromptWalk {
 
   Status Run(TierCursors& cursors) {
     object_names_differ_ = has_fragments_ && blocks_.ObjectNamesDiffer();
-    Position here;
+    Position here, next;
     if (EntryId root = index_.FindRoot(context_, blocks_.salt())) here.entries.push_back(root);
     for (std::size_t i = 0; i < blocks_.count(); ++i) {
       if (here.entries.empty() && !has_fragments_) break;
@@ -203,7 +208,7 @@ class PromptWalk {
           if (i == blocks_.count()) break;
         }
       }
-      Position next;
+      next.Clear();
       FollowContent(here, i, next);
       if (has_fragments_) {
         AddPools(next);
@@ -216,7 +221,7 @@ class PromptWalk {
       next.Collect();
       if (next.states.empty()) break;
       if (!cursors.Advance(next.states, blocks_.EndOf(i))) break;
-      here = std::move(next);
+      std::swap(here, next);
     }
     return {};
   }
@@ -278,6 +283,12 @@ class PromptWalk {
     }
     CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
     const std::uint64_t name = Project(digest);
+    // The block found by content has that name: it is the only one, and what hangs below it is
+    // found from there.
+    const bool found = std::any_of(next.entries.begin(), next.entries.end(), [&](EntryId id) {
+      return index_.ScopeOf(id) == kSharedScope && index_.ProjectedOf(id) == name;
+    });
+    if (found) return {};
     bool matched = false;
     // Fragments first: those that are joined meanwhile are found as the shared block.
     bool own_content = false;  // where it is found by content, a pool name is that block
