@@ -20,7 +20,7 @@ v1::Tier ToProto(Tier tier) {
 
 void ToProto(const BlockName& name, v1::BlockName* message) {
   message->set_projected(name.projected);
-  if (!name.digest.empty()) message->set_digest(name.digest);
+  if (!name.digest.empty()) message->set_digest(name.digest.data(), name.digest.size());
 }
 
 // Names as parallel arrays: `name_of(i)` for i below `count`.
@@ -33,7 +33,10 @@ void NamesToProto(std::size_t count, const NameOf& name_of, Message* message) {
     any_digest = any_digest || !name_of(i).digest.empty();
   }
   if (!any_digest) return;
-  for (std::size_t i = 0; i < count; ++i) message->add_digests(name_of(i).digest);
+  for (std::size_t i = 0; i < count; ++i) {
+    const WholeDigest& digest = name_of(i).digest;
+    message->add_digests(digest.data(), digest.size());
+  }
 }
 
 void ToProto(const Registration& registration, v1::Registration* message) {
@@ -207,8 +210,10 @@ struct FactWriter {
       any_digest = any_digest || (parent && !parent->digest.empty());
     }
     if (!any_digest) return;
+    const WholeDigest none;
     for (const auto& [parent, name] : links) {
-      out->add_parent_digests(parent ? parent->digest : std::string());
+      const WholeDigest& digest = parent ? parent->digest : none;
+      out->add_parent_digests(digest.data(), digest.size());
     }
   }
 };
