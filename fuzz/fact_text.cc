@@ -50,7 +50,9 @@ class Writer {
     return *this;
   }
 
-  Writer& operator<<(const BlockName& name) { return *this << name.projected << name.digest; }
+  Writer& operator<<(const BlockName& name) {
+    return *this << name.projected << std::string(name.digest);
+  }
   Writer& operator<<(const StoredBlock& block) {
     return *this << block.name << block.fingerprint << block.check;
   }

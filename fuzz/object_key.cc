@@ -38,7 +38,7 @@ ObjectKey RequireWellFormed(std::string_view text, HashStrategy strategy) {
   if (!key.HasName()) return key;
   Require(text.size() <= kObjectKeyBytesMax, "a key that is too long names nothing");
   Require(!ToString(key.syntax).empty(), "a form has a name");
-  const std::string& digest = key.name.digest;
+  const std::string_view digest = key.name.digest;
   if (digest.empty()) {
     Require(key.low64 == key.name.projected, "a number is its own projection");
     return key;

@@ -1,9 +1,7 @@
 #include "replay/messages.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "replay/wire/frame.h"
+#include "src/hash/xxh3.h"
 
 namespace conductor {
 namespace {
@@ -21,7 +19,7 @@ ReceivedFrame Own(const Parsed& parsed) {
 }  // namespace
 
 std::uint64_t FingerprintPayload(MessagePart payload) {
-  return XXH3_64bits(payload.data(), payload.size());
+  return Xxh3(payload);
 }
 
 Result<LiveMessage> ReadLiveMessage(std::span<const MessagePart> parts) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/whole_digest.h"
+
 namespace conductor {
 
 // Position in the log: from 1, no holes. 0 means "nothing".
@@ -62,7 +64,7 @@ struct BlockName {
   // The integer, or the projection of `digest` (vLLM: last 8 bytes, SGLang: first 8; big-endian).
   std::uint64_t projected = 0;
   // The whole digest when the wire carried more than 8 bytes; else empty. Compared whole.
-  std::string digest;
+  WholeDigest digest;
 
   auto operator<=>(const BlockName&) const = default;
 };

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <ranges>
 
+#include "storage/backward_writer.h"
+#include "storage/frame_encoder.h"
 #include "storage/log_format.h"
 #include "storage/record.pb.h"
 #include "storage/record_check.h"
@@ -81,31 +84,68 @@ Result<std::string_view> ReadHeader(std::string_view value) {
   return body;
 }
 
+// About; the writer grows.
+std::size_t ExpectedBytes(const Record& record) {
+  constexpr std::size_t kFactBytes = 256;
+  constexpr std::size_t kEventBytes = 96;
+  constexpr std::size_t kBlockBytes = 2 * sizeof(std::uint64_t);
+  std::size_t bytes = kFactBytes;
+  for (const Fact& fact : record.facts) {
+    bytes += kFactBytes;
+    const auto* frame = std::get_if<Frame>(&fact);
+    if (frame == nullptr) continue;
+    for (const Event& event : frame->events) {
+      bytes += kEventBytes;
+      if (const auto* stored = std::get_if<Stored>(&event)) {
+        bytes += kBlockBytes * stored->blocks.size();
+      } else if (const auto* removed = std::get_if<Removed>(&event)) {
+        bytes += kBlockBytes * removed->names.size();
+      }
+    }
+  }
+  return bytes;
+}
+
+Status WriteFact(const Fact& fact, BackwardWriter& out) {
+  const std::size_t mark = out.size();
+  if (const auto* frame = std::get_if<Frame>(&fact)) {
+    WriteFrameFact(*frame, out);
+  } else {
+    google::protobuf::Arena arena(MakeArenaOptions(0));
+    auto* message = google::protobuf::Arena::CreateMessage<v1::Fact>(&arena);
+    ToProto(fact, message);
+    std::string bytes;
+    if (!message->SerializeToString(&bytes)) {
+      return MakeError(ErrorCode::kInternal, "record: protobuf could not be serialized");
+    }
+    out.PutRaw(bytes);
+  }
+  out.EndLength(v1::Record::kFactsFieldNumber, mark);
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> EncodeRecord(const Record& record) {
   CONDUCTOR_RETURN_IF_ERROR(CheckRecord(record));
-  google::protobuf::Arena arena(MakeArenaOptions(64 * 1024));
-  auto* message = google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
-  ToProto(record, message);
-  const std::size_t body_bytes = message->ByteSizeLong();
+  BackwardWriter writer(ExpectedBytes(record));
+  for (const Fact& fact : std::views::reverse(record.facts)) {
+    CONDUCTOR_RETURN_IF_ERROR(WriteFact(fact, writer));
+  }
+  const std::size_t body_bytes = writer.size();
   if (body_bytes > kRecordBytesMax) {
     return MakeError(ErrorCode::kInvalidArgument, "record of " + std::to_string(body_bytes) +
                                                       " bytes, expected at most " +
                                                       std::to_string(kRecordBytesMax));
   }
-  std::string value(kRecordHeaderBytes, '\0');
-  value.reserve(kRecordHeaderBytes + body_bytes);
-  if (!message->AppendToString(&value)) {
-    return MakeError(ErrorCode::kInternal, "record: protobuf could not be serialized");
-  }
-  const std::uint32_t checksum = Checksum(std::string_view(value).substr(kRecordHeaderBytes));
-  value[0] = static_cast<char>(kRecordMagic);
-  value[1] = static_cast<char>(kRecordFormatVersion);
-  value[2] = static_cast<char>(kRecordHeaderBytes);
-  value[3] = 0;
-  for (int i = 0; i < 4; ++i) value[4 + i] = static_cast<char>((checksum >> (8 * i)) & 0xFF);
-  return value;
+  const std::uint32_t checksum = Checksum(writer.bytes());
+  char* header = writer.Prepend(kRecordHeaderBytes);
+  header[0] = static_cast<char>(kRecordMagic);
+  header[1] = static_cast<char>(kRecordFormatVersion);
+  header[2] = static_cast<char>(kRecordHeaderBytes);
+  header[3] = 0;
+  for (int i = 0; i < 4; ++i) header[4 + i] = static_cast<char>((checksum >> (8 * i)) & 0xFF);
+  return std::string(writer.bytes());
 }
 
 Result<Record> DecodeRecord(std::string_view value) {

@@ -1,16 +1,13 @@
 #include "storage/record_to_proto.h"
 
-#include <algorithm>
 #include <string>
-#include <vector>
+
+#include "src/check.h"
 
 namespace conductor::storage {
 namespace {
 
 std::string_view Bytes(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-std::string_view Bytes(const SaltDigest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
@@ -20,7 +17,7 @@ v1::Tier ToProto(Tier tier) {
 
 void ToProto(const BlockName& name, v1::BlockName* message) {
   message->set_projected(name.projected);
-  if (!name.digest.empty()) message->set_digest(name.digest);
+  if (!name.digest.empty()) message->set_digest(name.digest.data(), name.digest.size());
 }
 
 // Names as parallel arrays: `name_of(i)` for i below `count`.
@@ -33,7 +30,10 @@ void NamesToProto(std::size_t count, const NameOf& name_of, Message* message) {
     any_digest = any_digest || !name_of(i).digest.empty();
   }
   if (!any_digest) return;
-  for (std::size_t i = 0; i < count; ++i) message->add_digests(name_of(i).digest);
+  for (std::size_t i = 0; i < count; ++i) {
+    const WholeDigest& digest = name_of(i).digest;
+    message->add_digests(digest.data(), digest.size());
+  }
 }
 
 void ToProto(const Registration& registration, v1::Registration* message) {
@@ -63,78 +63,6 @@ void ToProto(const Registration& registration, v1::Registration* message) {
   message->set_static_name(registration.static_name);
 }
 
-void ChecksToProto(const std::vector<StoredBlock>& blocks, v1::Stored* message) {
-  if (blocks.empty()) return;
-  const HashCheck first = blocks.front().check;
-  const bool all_same =
-      std::all_of(blocks.begin(), blocks.end(),
-                  [first](const StoredBlock& block) { return block.check == first; });
-  std::string* checks = message->mutable_checks();
-  checks->assign(all_same ? 1 : blocks.size(), static_cast<char>(first));
-  if (all_same) return;
-  for (std::size_t i = 0; i < blocks.size(); ++i) (*checks)[i] = static_cast<char>(blocks[i].check);
-}
-
-void ToProto(const Stored& stored, v1::Stored* message) {
-  message->set_tier(ToProto(stored.tier));
-  if (stored.lora_name) message->set_lora_name(*stored.lora_name);
-  message->set_token_less(!stored.has_tokens);
-  message->set_extra_keys_on_wire(stored.extra_keys_on_wire);
-  message->set_block_length(stored.block_length);
-  if (stored.parent) ToProto(*stored.parent, message->mutable_parent());
-  if (stored.salt) message->set_salt_digest(std::string(Bytes(*stored.salt)));
-  const std::vector<StoredBlock>& blocks = stored.blocks;
-  NamesToProto(
-      blocks.size(), [&](std::size_t i) -> const BlockName& { return blocks[i].name; }, message);
-  const bool any_fingerprint =
-      std::any_of(blocks.begin(), blocks.end(),
-                  [](const StoredBlock& block) { return block.fingerprint != 0; });
-  if (any_fingerprint) {
-    message->mutable_fingerprints()->Reserve(static_cast<int>(blocks.size()));
-    for (const StoredBlock& block : blocks) message->add_fingerprints(block.fingerprint);
-  }
-  ChecksToProto(blocks, message);
-  if (stored.last_digest) message->set_last_digest(std::string(Bytes(*stored.last_digest)));
-}
-
-template <typename PoolObject>
-void PoolObjectToProto(const PoolObject& object, v1::PoolObject* message) {
-  message->set_tier(ToProto(object.tier));
-  message->set_backend_id(object.backend_id);
-  message->set_tenant_id(object.tenant_id);
-  message->set_model_name(object.model_name);
-  message->set_lora_name(object.lora_name);
-  message->set_block_size(object.block_size);
-  ToProto(object.name, message->mutable_name());
-  message->set_part(object.part);
-}
-
-struct EventWriter {
-  v1::Event* message;
-
-  void operator()(const Stored& stored) const { ToProto(stored, message->mutable_stored()); }
-  void operator()(const Removed& removed) const {
-    v1::Removed* out = message->mutable_removed();
-    out->set_tier(ToProto(removed.tier));
-    NamesToProto(
-        removed.names.size(), [&](std::size_t i) -> const BlockName& { return removed.names[i]; },
-        out);
-  }
-  void operator()(const Cleared& cleared) const {
-    message->mutable_cleared()->set_all_tiers(cleared.all_tiers);
-  }
-  void operator()(const PoolStored& object) const {
-    PoolObjectToProto(object, message->mutable_pool_stored());
-  }
-  void operator()(const PoolRemoved& object) const {
-    PoolObjectToProto(object, message->mutable_pool_removed());
-  }
-  void operator()(const PoolCleared& cleared) const {
-    message->mutable_pool_cleared()->set_backend_id(cleared.backend_id);
-    message->mutable_pool_cleared()->set_tenant_id(cleared.tenant_id);
-  }
-};
-
 struct FactWriter {
   v1::Fact* message;
 
@@ -149,19 +77,7 @@ struct FactWriter {
     out->set_tenant_id(unregistered.key.tenant_id);
     out->set_dp_rank(unregistered.key.dp_rank);
   }
-  void operator()(const Frame& frame) const {
-    v1::Frame* out = message->mutable_frame();
-    out->set_stream(frame.stream);
-    out->set_number(frame.number);
-    out->set_publisher_time_us(frame.publisher_time_us);
-    out->set_fingerprint(frame.fingerprint);
-    out->mutable_events()->Reserve(static_cast<int>(frame.events.size()));
-    for (const Event& event : frame.events) std::visit(EventWriter{out->add_events()}, event);
-    for (const auto& [reason, count] : frame.ignored) {
-      out->add_ignored_reasons(static_cast<v1::IgnoreReason>(reason));
-      out->add_ignored_counts(count);
-    }
-  }
+  void operator()(const Frame&) const { CHECK(false); }  // never comes here
   void operator()(const NewEpoch& epoch) const {
     v1::NewEpoch* out = message->mutable_new_epoch();
     out->set_stream(epoch.stream);
@@ -207,17 +123,18 @@ struct FactWriter {
       any_digest = any_digest || (parent && !parent->digest.empty());
     }
     if (!any_digest) return;
+    const WholeDigest none;
     for (const auto& [parent, name] : links) {
-      out->add_parent_digests(parent ? parent->digest : std::string());
+      const WholeDigest& digest = parent ? parent->digest : none;
+      out->add_parent_digests(digest.data(), digest.size());
     }
   }
 };
 
 }  // namespace
 
-void ToProto(const Record& record, v1::Record* message) {
-  message->mutable_facts()->Reserve(static_cast<int>(record.facts.size()));
-  for (const Fact& fact : record.facts) std::visit(FactWriter{message->add_facts()}, fact);
+void ToProto(const Fact& fact, v1::Fact* message) {
+  std::visit(FactWriter{message}, fact);
 }
 
 }  // namespace conductor::storage

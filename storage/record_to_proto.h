@@ -1,4 +1,5 @@
-// ToProto: facts as messages of storage/record.proto. Expects a record that passed CheckRecord.
+// ToProto: facts other than frames (frame_encoder.h) as messages of storage/record.proto. Expects a
+// fact that passed CheckRecord.
 #pragma once
 
 #include "src/fact.h"
@@ -6,6 +7,6 @@
 
 namespace conductor::storage {
 
-void ToProto(const Record& record, v1::Record* message);
+void ToProto(const Fact& fact, v1::Fact* message);
 
 }  // namespace conductor::storage

@@ -239,9 +239,10 @@ std::optional<ObjectKey> ParseSglang(std::string_view text) {
     const std::string_view piece = text.substr(start, end - start);
     if (piece.size() == kDigits && IsHex(piece)) {
       key.syntax = Syntax::kSglang;
-      key.name.digest = ToBytes(piece);
-      key.name.projected = BigEndian64(key.name.digest);
-      key.low64 = Low64(key.name.digest);
+      const std::string bytes = ToBytes(piece);
+      key.name.digest = bytes;
+      key.name.projected = BigEndian64(bytes);
+      key.low64 = Low64(bytes);
       key.tag = text.substr(0, start == 0 ? 0 : underscore);
       key.suffix = text.substr(end);
       ParseSglangSuffix(&key);
@@ -284,10 +285,10 @@ std::optional<BlockName> ParseHashText(std::string_view text) {
     return std::nullopt;
   }
   BlockName name;
-  std::string bytes = ToBytes(digits);
+  const std::string bytes = ToBytes(digits);
   name.projected = Low64(bytes);
   if (bytes.size() > kProjectionBytes && bytes.size() <= kWholeNameBytesMax) {
-    name.digest = std::move(bytes);
+    name.digest = bytes;
   }
   return name;
 }

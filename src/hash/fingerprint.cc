@@ -10,6 +10,7 @@
 #include "src/hash/byte_buffer.h"
 #include "src/hash/extra_keys.h"
 #include "src/hash/sha256.h"
+#include "src/hash/xxh3.h"
 
 namespace conductor {
 namespace {
@@ -27,6 +28,12 @@ constexpr std::string_view kSaltDomain("conductor-salt-v1\0", 18);
 
 std::span<const std::uint8_t> Words(std::span<const std::int32_t> tokens) {
   return {reinterpret_cast<const std::uint8_t*>(tokens.data()), tokens.size_bytes()};
+}
+
+// Blocks of usual sizes never leave this unit.
+std::uint64_t Hash(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
+  if (bytes.size() > kXxh3ShortBytes) return Xxh3(bytes, seed);
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
 // Texts are bounded by the limits of wire and request, far below 4 GiB.
@@ -55,13 +62,11 @@ bool IsAdapter(const ExtraKey& key, std::string_view lora_name,
 
 std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens,
                             std::span<const ExtraKey> remaining) {
-  if (remaining.empty()) {
-    return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), tokens.size());
-  }
+  if (remaining.empty()) return Hash(Words(tokens), tokens.size());
   ByteBuffer buffer;
   buffer.Append(Words(tokens));
   for (const ExtraKey& key : remaining) PutKey(key, buffer);
-  return XXH3_64bits_withSeed(buffer.data(), buffer.size(), tokens.size());
+  return Hash(buffer.bytes(), tokens.size());
 }
 
 void FingerprintTokens(std::span<const std::int32_t> tokens, std::uint32_t block_size,
@@ -70,6 +75,11 @@ void FingerprintTokens(std::span<const std::int32_t> tokens, std::uint32_t block
   if (out.empty()) return;
   CHECK(tokens.size() >= overlap && out.size() <= (tokens.size() - overlap) / block_size);
   const std::size_t length = std::size_t{block_size} + overlap;
+  if (length * sizeof(std::int32_t) > kXxh3ShortBytes) {
+    const Xxh3Pieces pieces{Words(tokens).data(), block_size * sizeof(std::int32_t),
+                            length * sizeof(std::int32_t)};
+    return BestXxh3Kernel().hash_pieces(pieces, length, out.size(), out.data());
+  }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int32_t* block = tokens.data() + i * block_size;
     out[i] = XXH3_64bits_withSeed(block, length * sizeof(std::int32_t), length);

@@ -36,7 +36,7 @@ PrefixIndex::MixFacts PrefixIndex::FactsForMix(EntryId id) const {
   facts.copies = 1;
   facts.shared = ScopeOf(id) == kSharedScope ? 1 : 0;
   const auto mixed_name = [&](EntryId entry) {
-    const std::string& digest = digest_names_[entries_[entry].digest_name];
+    const std::string_view digest = digest_names_[entries_[entry].digest_name];
     return FactMix(digest.data(), digest.size());
   };
   if (!IsInRun(id) && entries_[id].digest_name != 0) {

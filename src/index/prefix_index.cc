@@ -168,7 +168,7 @@ void PrefixIndex::FreeEntry(EntryId id) {
         const auto freed = static_cast<EntryId>(object);
         Entry& entry = index->entries_[freed];
         if (entry.digest_name != 0) {
-          std::string().swap(index->digest_names_[entry.digest_name]);
+          index->digest_names_[entry.digest_name] = {};
           index->digest_names_.Release(entry.digest_name);
           entry.digest_name = 0;
         }

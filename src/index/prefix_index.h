@@ -280,7 +280,8 @@ class PrefixIndex {
   NameRef NameOf(EntryId id) const {
     if (IsInRun(id)) return {runs_.NameOf(id), {}};
     const Entry& e = entries_[id];
-    return {e.projected, e.digest_name == 0 ? std::string_view() : digest_names_[e.digest_name]};
+    return {e.projected, e.digest_name == 0 ? std::string_view()
+                                            : std::string_view(digest_names_[e.digest_name])};
   }
   // Entries of the scope that spell this name, live or not.
   template <typename Visit>
@@ -454,7 +455,7 @@ class PrefixIndex {
   PoolTable pools_;
   PartTable parts_;
   ChunkedArray<Entry, 14, 1 << 16> entries_;
-  ChunkedArray<std::string, 10, 1 << 16> digest_names_;
+  ChunkedArray<WholeDigest, 10, 1 << 16> digest_names_;
   ChunkedArray<Digest, 10, 1 << 16> digests_;
   RunTable runs_;
   SegmentMap by_name_;

@@ -233,7 +233,7 @@ BlockName RandomOps::Spell(const Slot& slot, HashStrategy strategy, const Digest
   BlockName name{names_.Project(strategy, digest), ""};
   if (slot.spelling == Spelling::kDigest ||
       (slot.spelling == Spelling::kMixed && random_.Percent(50))) {
-    name.digest.assign(digest.begin(), digest.end());
+    name.digest = std::string(digest.begin(), digest.end());
   }
   return name;
 }
@@ -328,9 +328,10 @@ BlockName RandomOps::ForgedName(const Slot& slot) {
   BlockName name{1 + random_.Below(kForgedNames), ""};
   if (slot.spelling == Spelling::kDigest ||
       (slot.spelling == Spelling::kMixed && random_.Percent(50))) {
-    name.digest.assign(32, '\0');
-    name.digest[0] = static_cast<char>(random_.Below(2));
-    name.digest[31] = static_cast<char>(name.projected);
+    std::string digest(32, '\0');
+    digest[0] = static_cast<char>(random_.Below(2));
+    digest[31] = static_cast<char>(name.projected);
+    name.digest = digest;
   }
   return name;
 }
@@ -430,7 +431,9 @@ void RandomOps::AddPool(Slot& slot, std::vector<Event>* events) {
   const bool removes = random_.Percent(40);
   for (std::size_t i = random_.Below(chain.size()); i < chain.size(); ++i) {
     stored.name = {names_.Project(path.strategy, chain[i]), ""};
-    if (random_.Percent(50)) stored.name.digest.assign(chain[i].begin(), chain[i].end());
+    if (random_.Percent(50)) {
+      stored.name.digest = std::string(chain[i].begin(), chain[i].end());
+    }
     if (removes) {
       events->push_back(PoolRemoved{stored.tier, stored.backend_id, stored.tenant_id,
                                     stored.model_name, stored.lora_name, stored.block_size,

@@ -30,8 +30,10 @@ std::string RandomRecords::Text() {
 BlockName RandomRecords::Name() {
   BlockName name{random_(), ""};
   if (Below(4) != 0) return name;
-  name.digest.resize(kBlockDigestBytesMin + Below(kBlockDigestBytesMax - kBlockDigestBytesMin + 1));
-  for (char& byte : name.digest) byte = static_cast<char>(Below(256));
+  std::string digest(kBlockDigestBytesMin + Below(kBlockDigestBytesMax - kBlockDigestBytesMin + 1),
+                     '\0');
+  for (char& byte : digest) byte = static_cast<char>(Below(256));
+  name.digest = digest;
   return name;
 }
 

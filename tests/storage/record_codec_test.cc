@@ -7,6 +7,7 @@
 
 #include "src/limits.h"
 #include "storage/log_format.h"
+#include "storage/record.pb.h"
 #include "storage/record_check.h"
 #include "tests/storage/golden_records.h"
 #include "tests/storage/random_record.h"
@@ -24,6 +25,11 @@ void ExpectRoundTrip(const Record& record) {
   const auto again = EncodeRecord(*decoded);
   ASSERT_TRUE(again);
   ASSERT_EQ(*again, *value) << "the same facts as other bytes";
+  // Protobuf would have written the same.
+  v1::Record message;
+  const std::string body = value->substr(kRecordHeaderBytes);
+  ASSERT_TRUE(message.ParseFromString(body));
+  ASSERT_EQ(message.SerializeAsString(), body) << RecordText(record);
 }
 
 class FactKindTest : public ::testing::TestWithParam<std::size_t> {};
