@@ -23,7 +23,10 @@ constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kGiB = 1 << 30;
 constexpr std::int64_t kHourMs = 3'600'000;
 constexpr std::int64_t kCountMax = 1'000'000'000;
-constexpr std::int64_t kNoCapMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kCapMax = std::numeric_limits<std::int64_t>::max();
+// An index that may hold less answers nothing useful, and the empty one has some size of its own.
+constexpr std::uint64_t kMaxBlocksMin = 1'000;
+constexpr std::uint64_t kMaxBytesMin = 16 * kMiB;
 
 const std::vector<Field>& Fields() {
   // Lower bounds keep the service usable: a limit below them would refuse everything.
@@ -57,8 +60,8 @@ const std::vector<Field>& Fields() {
       {"group_frames_max", &Limits::group_frames_max, {1, 1'000'000}},
       {"group_bytes_max", &Limits::group_bytes_max, {kKiB, kGiB / 2}},
       {"unsynced_bytes_max", &Limits::unsynced_bytes_max, {kKiB, 64 * kGiB}},
-      {"max_blocks", &Limits::max_blocks, {0, kNoCapMax}},
-      {"max_bytes", &Limits::max_bytes, {0, kNoCapMax}},
+      {"max_blocks", &Limits::max_blocks, {0, kCapMax}},
+      {"max_bytes", &Limits::max_bytes, {0, kCapMax}},
   };
   return fields;
 }
@@ -71,14 +74,13 @@ Status CheckOrder(const std::string& path, const char* low, std::uint64_t low_va
                           std::to_string(high_value) + "), got " + std::to_string(low_value));
 }
 
-Status CheckNoCap(const std::string& path, const char* name, std::uint64_t value) {
-  const Limits defaults;
-  if (value == 0 || value == defaults.max_blocks) return {};
-  return InvalidField(
-      "unsupported", path + "." + name,
-      path + "." + name +
-          ": unsupported yet: a cap on the index comes with a later release; leave it "
-          "out, or 0 for none");
+// 0 is no cap.
+Status CheckCap(const std::string& path, const char* name, std::uint64_t value,
+                std::uint64_t value_min) {
+  if (value == 0 || value >= value_min) return {};
+  return InvalidField("out_of_range", path + "." + name,
+                      path + "." + name + ": expected 0 (no cap) or at least " +
+                          std::to_string(value_min) + ", got " + std::to_string(value));
 }
 
 }  // namespace
@@ -101,8 +103,8 @@ Status ReadLimits(const Json& json, const std::string& path, Limits* limits) {
         field.member);
   }
   CONDUCTOR_RETURN_IF_ERROR(fields.Finish());
-  CONDUCTOR_RETURN_IF_ERROR(CheckNoCap(path, "max_blocks", limits->max_blocks));
-  CONDUCTOR_RETURN_IF_ERROR(CheckNoCap(path, "max_bytes", limits->max_bytes));
+  CONDUCTOR_RETURN_IF_ERROR(CheckCap(path, "max_blocks", limits->max_blocks, kMaxBlocksMin));
+  CONDUCTOR_RETURN_IF_ERROR(CheckCap(path, "max_bytes", limits->max_bytes, kMaxBytesMin));
   CONDUCTOR_RETURN_IF_ERROR(CheckOrder(path, "reconnect_ms_min", limits->reconnect_ms_min,
                                        "reconnect_ms_max", limits->reconnect_ms_max));
   CONDUCTOR_RETURN_IF_ERROR(CheckOrder(path, "heartbeat_interval_ms", limits->heartbeat_interval_ms,

@@ -30,7 +30,9 @@ Configuration (JSON; a missing default file means the defaults):
   kvevent_instance {}, unverified_blocks content|name_only, log_sync always|interval|never,
   log_sync_interval_ms 100, on_lost_events keep|drop, disconnected_drop_s 0, limits {...},
   snapshot_interval_events and snapshot_interval_s (0 only: automatic snapshots come with a later
-  release, until then use 'conductorctl snapshot create'; so do limits.max_blocks and max_bytes).
+  release, until then use 'conductorctl snapshot create').
+  limits.max_blocks 200000000 and limits.max_bytes 0 cap the index (0 = no cap): above a cap, leaf
+  blocks of the largest holders are given up and counted (docs/limits.md).
 
 Examples:
   mooncake_conductor

@@ -35,6 +35,10 @@ std::string Phase(const Readiness& readiness) {
   return readiness.phase + ", " + Number(readiness.streams_waiting) + " streams";
 }
 
+std::string OfAtMost(std::uint64_t cap) {
+  return cap == 0 ? ", no cap" : " of at most " + Number(cap);
+}
+
 std::string Lost(const ServiceView& view) {
   std::string text;
   constexpr std::size_t kShown = 3;
@@ -78,9 +82,10 @@ std::string ToTable(const StatusView& status) {
   table.AddRow({"digest", status.digest + " at " + Number(status.log_applied)});
   table.AddRow({"registrations", Number(status.registrations)});
   table.AddRow({"contexts", Number(status.contexts)});
-  table.AddRow({"blocks", Number(status.blocks)});
+  table.AddRow({"blocks", Number(status.blocks) + OfAtMost(status.max_blocks)});
   table.AddRow({"fragments", Number(status.fragments)});
-  table.AddRow({"index bytes", Number(status.index_bytes)});
+  table.AddRow({"index bytes", Number(status.index_bytes) + OfAtMost(status.max_bytes)});
+  table.AddRow({"evicted blocks", Number(status.evicted_blocks)});
   table.AddRow({"queued frames", Number(status.queue_frames)});
   return table.ToText();
 }

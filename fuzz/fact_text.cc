@@ -97,7 +97,8 @@ class Writer {
   Writer& operator<<(const Lost& fact) { return *this << fact.stream << fact.from << fact.to; }
   Writer& operator<<(const Dropped& fact) { return *this << fact.stream << fact.reason; }
   Writer& operator<<(const Evicted& fact) {
-    return *this << fact.stream << fact.tier << fact.lora_name << fact.name;
+    return *this << fact.stream << fact.tier << fact.lora_name << fact.name << fact.tenant_id
+                 << fact.model_name << fact.block_size;
   }
   Writer& operator<<(const PublisherSnapshot& fact) {
     return *this << fact.stream << fact.resume_number << fact.epoch << fact.links;

@@ -230,6 +230,9 @@ void FillStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_registrations(view.registrations);
   response->set_fragments(view.fragments);
   response->set_index_bytes(view.index_bytes);
+  response->set_max_blocks(view.max_blocks);
+  response->set_max_bytes(view.max_bytes);
+  response->set_evicted_blocks(view.evicted_blocks);
   response->set_queue_frames(view.queue_frames);
   response->set_log_error(WireText(view.log_error));
   for (const std::string& line : view.refused_statics) {
@@ -257,6 +260,9 @@ StatusView ToStatusView(const v1::StatusResponse& response) {
   view.registrations = response.registrations();
   view.fragments = response.fragments();
   view.index_bytes = response.index_bytes();
+  view.max_blocks = response.max_blocks();
+  view.max_bytes = response.max_bytes();
+  view.evicted_blocks = response.evicted_blocks();
   view.queue_frames = response.queue_frames();
   view.log_error = response.log_error();
   view.refused_statics.assign(response.refused_statics().begin(), response.refused_statics().end());

@@ -148,8 +148,11 @@ struct Dropped {
 struct Evicted {
   StreamId stream = 0;
   Tier tier = Tier::kDevice;
-  std::string lora_name;
+  std::string lora_name;  // exactly: empty is no adapter
   BlockName name;
+  // Of a pool, whose objects name their own contexts. An empty text, or 0: the registration's.
+  std::string tenant_id, model_name;
+  std::uint32_t block_size = 0;
 };
 
 // A publisher's own snapshot (SGLang) replaces what its device holders have. The cursor moves to

@@ -58,6 +58,8 @@ struct StatusView {
   std::string digest;  // 32 hex digits: the state digest at log_applied
   Seq log_applied = 0;
   std::uint64_t blocks = 0, contexts = 0, registrations = 0, fragments = 0, index_bytes = 0;
+  std::uint64_t max_blocks = 0, max_bytes = 0;  // the caps; 0: none
+  std::uint64_t evicted_blocks = 0;             // given up to stay below them, since the start
   std::uint64_t queue_frames = 0;
   std::string log_error;  // empty: the log takes writes
   // Static registrations that could not be made at the start, and why.

@@ -175,6 +175,9 @@ struct Checker {
     CONDUCTOR_RETURN_IF_ERROR(CheckStream(evicted.stream));
     CONDUCTOR_RETURN_IF_ERROR(CheckEnum("tier", evicted.tier));
     CONDUCTOR_RETURN_IF_ERROR(CheckText("lora_name", evicted.lora_name, kNameBytesMax));
+    CONDUCTOR_RETURN_IF_ERROR(CheckText("tenant_id", evicted.tenant_id, kNameBytesMax));
+    CONDUCTOR_RETURN_IF_ERROR(CheckText("model_name", evicted.model_name, kNameBytesMax));
+    CONDUCTOR_RETURN_IF_ERROR(CheckNumber("block_size", evicted.block_size, kBlockSizeMax));
     return CheckName("name", evicted.name);
   }
   Status operator()(const PublisherSnapshot& snapshot) const {

@@ -272,6 +272,9 @@ Status ReadEvicted(const v1::Evicted& message, Evicted* out) {
   CONDUCTOR_RETURN_IF_ERROR(CheckFields("evicted", message));
   out->stream = message.stream();
   out->lora_name = message.lora_name();
+  out->tenant_id = message.tenant_id();
+  out->model_name = message.model_name();
+  out->block_size = message.block_size();
   CONDUCTOR_RETURN_IF_ERROR(ReadEnum("tier", message.tier(), &out->tier));
   if (!message.has_name()) return Damaged("name: missing");
   return ReadName(message.name(), &out->name);

@@ -107,6 +107,9 @@ struct FactWriter {
     out->set_tier(ToProto(evicted.tier));
     out->set_lora_name(evicted.lora_name);
     ToProto(evicted.name, out->mutable_name());
+    out->set_tenant_id(evicted.tenant_id);
+    out->set_model_name(evicted.model_name);
+    out->set_block_size(evicted.block_size);
   }
   void operator()(const PublisherSnapshot& snapshot) const {
     v1::PublisherSnapshot* out = message->mutable_publisher_snapshot();

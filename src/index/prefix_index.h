@@ -242,6 +242,8 @@ class PrefixIndex {
   const Digest& DigestAt(std::uint32_t digest) const { return digests_[digest]; }
 
  private:
+  friend class VictimSweep;  // victims.h: a reader of the writer's thread
+
   static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected) {
     return HashMix((std::uint64_t{context} << 32) | scope, projected);
   }

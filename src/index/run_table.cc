@@ -52,8 +52,8 @@ RunTable::~RunTable() {
 
 RunTable::View RunTable::Allocate(std::uint32_t slots) {
   const auto size_class = static_cast<std::uint32_t>(std::bit_width(slots - 1));
-  const std::vector<std::uint32_t>& room = with_room_[size_class];
-  const std::uint32_t index = room.empty() ? NewSuper(size_class) : room.back();
+  Room& room = room_[size_class];
+  const std::uint32_t index = room.count == 0 ? NewSuper(size_class) : room.First();
   Super& super = *supers_[index].load(std::memory_order_relaxed);
   EntryId base = super.free_head;
   if (base != 0) {
@@ -62,7 +62,9 @@ RunTable::View RunTable::Allocate(std::uint32_t slots) {
     base = kInRun | (index << kSlotBits) | (super.fresh++ << super.shift);
   }
   ++super.used;
-  if (super.free_head == 0 && (super.fresh << super.shift) == kSlots) Unlist(index);
+  if (super.free_head == 0 && (super.fresh << super.shift) == kSlots) {
+    SetRoom(index, false);
+  }
   const View run = ViewIn(super, base);
   run.run->next_sibling = run.run->prev_sibling = 0;
   run.run->full_digest.store(0, std::memory_order_relaxed);
@@ -91,7 +93,7 @@ void RunTable::Release(EntryId base) {
   Super& super = SuperOf(base);
   super.runs[(base & kSlotMask) >> super.shift].next_sibling = super.free_head;
   super.free_head = base;
-  if (!super.listed) List(index);
+  if (!super.has_room) SetRoom(index, true);
   if (--super.used == 0) FreeSuper(index);
 }
 
@@ -148,33 +150,41 @@ std::uint32_t RunTable::NewSuper(std::uint32_t size_class) {
     ++supers_end_;
   }
   supers_[index].store(super, std::memory_order_release);
-  List(index);
+  SetRoom(index, true);
   return index;
 }
 
 void RunTable::FreeSuper(std::uint32_t index) {
-  Unlist(index);
+  SetRoom(index, false);
   Super* super = supers_[index].exchange(nullptr);
   bytes_ -= super->bytes;
   ::operator delete(super);
   free_supers_.push_back(index);
 }
 
-void RunTable::List(std::uint32_t index) {
+void RunTable::SetRoom(std::uint32_t index, bool has_room) {
   Super& super = *supers_[index].load(std::memory_order_relaxed);
-  std::vector<std::uint32_t>& room = with_room_[super.shift];
-  super.listed = true;
-  super.listed_at = static_cast<std::uint32_t>(room.size());
-  room.push_back(index);
+  super.has_room = has_room;
+  has_room ? room_[super.shift].Add(index) : room_[super.shift].Remove(index);
 }
 
-void RunTable::Unlist(std::uint32_t index) {
-  Super& super = *supers_[index].load(std::memory_order_relaxed);
-  std::vector<std::uint32_t>& room = with_room_[super.shift];
-  supers_[room.back()].load(std::memory_order_relaxed)->listed_at = super.listed_at;
-  room[super.listed_at] = room.back();
-  room.pop_back();
-  super.listed = false;
+void RunTable::Room::Add(std::uint32_t index) {
+  const std::size_t word = index / 64;
+  if (word >= bits.size()) bits.resize(word + 1);
+  bits[word] |= std::uint64_t{1} << (index % 64);
+  first_word = std::min(first_word, word);
+  ++count;
+}
+
+void RunTable::Room::Remove(std::uint32_t index) {
+  bits[index / 64] &= ~(std::uint64_t{1} << (index % 64));
+  --count;
+}
+
+std::uint32_t RunTable::Room::First() {
+  while (bits[first_word] == 0) ++first_word;
+  return static_cast<std::uint32_t>(first_word * 64) +
+         static_cast<std::uint32_t>(std::countr_zero(bits[first_word]));
 }
 
 }  // namespace conductor

@@ -133,11 +133,10 @@ class RunTable {
 
   struct Super {
     std::uint32_t shift = 0;
-    std::uint32_t used = 0;       // runs that are allocated or wait to be reclaimed
-    std::uint32_t fresh = 0;      // runs from here on were never allocated
-    EntryId free_head = 0;        // of the others: chained by next_sibling
-    std::uint32_t listed_at = 0;  // place in its class's list of superblocks with a free run
-    bool listed = false;
+    std::uint32_t used = 0;   // runs that are allocated or wait to be reclaimed
+    std::uint32_t fresh = 0;  // runs from here on were never allocated
+    EntryId free_head = 0;    // of the others: chained by next_sibling
+    bool has_room = false;    // in its class's Room
     Run* runs = nullptr;
     std::atomic<std::uint64_t>* breaks = nullptr;
     std::atomic<EntryId>* nexts = nullptr;
@@ -148,21 +147,32 @@ class RunTable {
     std::size_t bytes = 0;
   };
 
+  // The superblocks of a class that have a free run. The first is filled first: so free runs come
+  // together in the last ones, which become empty and are given back.
+  struct Room {
+    std::vector<std::uint64_t> bits;  // by index of superblock
+    std::size_t first_word = 0;       // no bit is set before it
+    std::uint32_t count = 0;
+
+    void Add(std::uint32_t index);
+    void Remove(std::uint32_t index);
+    std::uint32_t First();  // there is one
+  };
+
   Super& SuperOf(EntryId id) const {
     return *supers_[(id & ~kInRun) >> kSlotBits].load(std::memory_order_acquire);
   }
   View ViewIn(Super& super, EntryId base) const;
   std::uint32_t NewSuper(std::uint32_t size_class);
   void FreeSuper(std::uint32_t index);
-  void List(std::uint32_t index);
-  void Unlist(std::uint32_t index);
+  void SetRoom(std::uint32_t index, bool has_room);
   void Release(EntryId base);
 
   RetireList& retired_;
   std::atomic<Super*>* supers_;  // kSupersMax of them; untouched pages cost nothing
   std::uint32_t supers_end_ = 0;
   std::vector<std::uint32_t> free_supers_;
-  std::array<std::vector<std::uint32_t>, kClasses> with_room_;
+  std::array<Room, kClasses> room_;
   std::size_t bytes_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "src/service/service_impl.h"
 
@@ -48,9 +49,9 @@ void ConductorService::Impl::ApplyLoop() {
   ReconcileStatic();
   StartStreams();
   streams_started_.store(true, std::memory_order_release);
-  bool cleanup_left = true;
+  bool cleaning = true, evicting = false;
   while (true) {
-    ApplyQueue::Work work = queue_.Take(cleanup_left ? std::chrono::milliseconds(0) : kIdleWait);
+    ApplyQueue::Work work = queue_.Take(cleaning || evicting ? std::chrono::milliseconds(0) : kIdleWait);
     if (work.stopping && work.Empty()) break;
     if (writer_.failed()) {
       const Recovered recovered = RecoverLog(/*after_write=*/false);
@@ -63,8 +64,12 @@ void ConductorService::Impl::ApplyLoop() {
     }
     if (!work.commands.empty()) RunCommands(std::move(work.commands));
     if (!work.frames.empty() && !CommitFrames(std::move(work.frames))) break;
+    if (!StayBelowCaps()) break;
     MutexLock lock(catalogue_mutex_);
-    cleanup_left = state_.load()->CleanupSlice(kCleanupEntriesPerSlice);
+    const bool was_cleaning =
+        std::exchange(cleaning, state_.load()->CleanupSlice(kCleanupEntriesPerSlice));
+    if (was_cleaning && !cleaning) cap_.LookAgain();
+    evicting = cap_.IsEvicting() && !cap_.exhausted();
   }
   if (auto status = writer_.SyncNow(); !status) {
     Log(LogLevel::kError, "event=final_sync_failed error=\"" + status.error().message + "\"");

@@ -18,7 +18,8 @@ ConductorService::Impl::Impl(ServiceOptions options, EventLog& log, SnapshotStor
       clock_(clock),
       queue_(options_.limits),
       state_(new StateMachine),
-      writer_(log, options_.log_sync, options_.limits.unsynced_bytes_max) {}
+      writer_(log, options_.log_sync, options_.limits.unsynced_bytes_max),
+      cap_(options_.limits) {}
 
 ConductorService::Impl::~Impl() {
   Stop();

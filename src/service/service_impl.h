@@ -17,6 +17,7 @@
 #include "src/service/apply_queue.h"
 #include "src/service/conductor_service.h"
 #include "src/service/log_writer.h"
+#include "src/service/memory_cap.h"
 #include "src/state/state_machine.h"
 
 namespace conductor {
@@ -73,6 +74,10 @@ class ConductorService::Impl {
   // False: stopping.
   bool CommitFrames(std::vector<ApplyQueue::FrameItem> frames);
   bool CommitOneByOne(Record group, const std::vector<std::size_t>& ends, const std::string& why);
+  // apply_cap.cc. False: stopping.
+  bool StayBelowCaps();
+  bool CommitEvictions(const Record& record, bool* applied);
+  void ReportEvictions();
   void RunCommands(std::vector<Command> commands);
   struct Batch;
   void FlushBatch(Batch& batch);
@@ -107,6 +112,11 @@ class ConductorService::Impl {
   std::atomic<StateMachine*> state_;
   RetireList retired_states_;
   LogWriter writer_;
+  MemoryCap cap_;  // the apply thread's
+  // Blocks given up since the start; and when that was last reported, and how many there were then.
+  std::atomic<std::uint64_t> evicted_{0};
+  std::int64_t evictions_reported_ms_ = 0;
+  std::uint64_t evictions_reported_ = 0;
   std::atomic<Seq> applied_{0};
   std::atomic<Phase> phase_{Phase::kIdle};
   std::atomic<Seq> rebuild_total_{0};

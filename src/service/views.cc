@@ -99,6 +99,9 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   view.log_last = log_.LastSeq();
   view.log_synced = writer_.synced();
   view.queue_frames = queue_.frames();
+  view.max_blocks = options_.limits.max_blocks;
+  view.max_bytes = options_.limits.max_bytes;
+  view.evicted_blocks = evicted_.load(std::memory_order_relaxed);
   view.log_error = writer_.error();
   if (view.log_error.empty()) view.log_error = FatalError();
   view.data_dir = options_.data_dir;
@@ -141,6 +144,12 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
       true);
   add("query_matched_tokens_total", "Tokens of the best instance's match",
       static_cast<double>(matched_tokens_.load()), true);
+  add("max_blocks", "limits.max_blocks: the cap on blocks, 0: none",
+      static_cast<double>(options_.limits.max_blocks));
+  add("max_bytes", "limits.max_bytes: the cap on index_bytes, 0: none",
+      static_cast<double>(options_.limits.max_bytes));
+  add("evicted_blocks_total", "Blocks given up to stay below a cap",
+      static_cast<double>(evicted_.load(std::memory_order_relaxed)), true);
   auto services = ListServices();
   if (!services) return samples;
   {

@@ -208,6 +208,9 @@ void StateMachine::ApplyFact(const Evicted& fact) {
   if (stream == nullptr) return;
   ContextKey key = stream->registration.Context();
   key.lora_name = fact.lora_name;
+  if (!fact.tenant_id.empty()) key.tenant_id = fact.tenant_id;
+  if (!fact.model_name.empty()) key.model_name = fact.model_name;
+  if (fact.block_size != 0) key.block_size = fact.block_size;
   const ContextId context = index_.contexts().Find(key);
   if (context == 0) return;
   const bool pool = stream->registration.type == PublisherType::kMooncake;

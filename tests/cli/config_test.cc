@@ -109,8 +109,11 @@ const Refusal kRefusals[] = {
     {"SnapshotEvents", R"({"snapshot_interval_events": 1000})", "snapshot_interval_events",
      "unsupported"},
     {"SnapshotSeconds", R"({"snapshot_interval_s": 60})", "snapshot_interval_s", "unsupported"},
-    {"MaxBlocks", R"({"limits": {"max_blocks": 100}})", "limits.max_blocks", "unsupported"},
-    {"MaxBytes", R"({"limits": {"max_bytes": 1073741824}})", "limits.max_bytes", "unsupported"},
+    {"MaxBlocks", R"({"limits": {"max_blocks": 999}})", "limits.max_blocks",
+     "expected 0 (no cap) or at least 1000, got 999"},
+    {"MaxBytes", R"({"limits": {"max_bytes": 16777215}})", "limits.max_bytes",
+     "expected 0 (no cap) or at least 16777216, got 16777215"},
+    {"MaxBlocksNegative", R"({"limits": {"max_blocks": -1}})", "limits.max_blocks", "got -1"},
     {"LimitsArray", R"({"limits": []})", "limits", "expected an object"},
     {"LimitUnknown", R"({"limits": {"token_max": 1}})", "limits.token_max",
      "known one is tokens_max"},
@@ -314,11 +317,16 @@ std::size_t OffsetOfLimit(const std::string& name) {
 TEST(ConfigLimitsTest, EveryNameSetsItsOwnMember) {
   std::size_t last = 0;
   for (const std::string& name : LimitNames()) {
-    if (name == "max_blocks" || name == "max_bytes") continue;  // refused as unsupported
     const std::size_t offset = OffsetOfLimit(name);
     EXPECT_TRUE(offset > last || name == LimitNames().front()) << name;
     last = offset;
   }
+}
+
+TEST(ConfigLimitsTest, TheSmallestCapsAreAccepted) {
+  const Config config = Parsed(R"({"limits": {"max_blocks": 1000, "max_bytes": 16777216}})");
+  EXPECT_EQ(config.limits.max_blocks, 1'000u);
+  EXPECT_EQ(config.limits.max_bytes, 16u << 20);
 }
 
 TEST(ConfigLimitsTest, NoCapIsZero) {

@@ -92,6 +92,17 @@ TEST(ViewsTableTest, RebuildShowsItsProgress) {
   EXPECT_THAT(ToTable(status), HasSubstr("rebuilding, 5 of 10 records"));
 }
 
+TEST(ViewsTableTest, CapsStandBesideWhatTheyCap) {
+  StatusView status;
+  status.blocks = 990;
+  status.max_blocks = 1'000;
+  status.evicted_blocks = 17;
+  const std::string table = ToTable(status);
+  EXPECT_THAT(table, HasSubstr("990 of at most 1000"));
+  EXPECT_THAT(table, HasSubstr("0, no cap"));
+  EXPECT_THAT(table, HasSubstr("evicted blocks  17"));
+}
+
 TEST(ViewsTableTest, UnknownContextNamesTheNearest) {
   QueryAnswer answer;
   answer.hint = "unknown context";

@@ -408,6 +408,11 @@ Evicted RandomOps::NextEvicted(Slot& slot) {
   const Path path = PathOf(slot);
   evicted.lora_name = path.context.lora_name;
   evicted.name = Spell(slot, path.strategy, Chain(path, slot.seed).back());
+  if (slot.registration.type == PublisherType::kMooncake && random_.Percent(70)) {
+    evicted.tenant_id = path.context.tenant_id;
+    evicted.model_name = path.context.model_name;
+    evicted.block_size = path.context.block_size;
+  }
   return evicted;
 }
 

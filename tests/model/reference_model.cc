@@ -95,6 +95,9 @@ void ReferenceModel::ApplyFact(const Evicted& fact) {
   if (it == streams_.end()) return;
   ContextKey key = it->second.registration.Context();
   key.lora_name = fact.lora_name;
+  if (!fact.tenant_id.empty()) key.tenant_id = fact.tenant_id;
+  if (!fact.model_name.empty()) key.model_name = fact.model_name;
+  if (fact.block_size != 0) key.block_size = fact.block_size;
   auto context = contexts_.find(key);
   if (context == contexts_.end()) return;
 

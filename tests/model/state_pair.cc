@@ -77,13 +77,42 @@ StatePair::StatePair(std::uint64_t seed, const RealNames& names, RandomOpsOption
 StatePair::StatePair(RandomSource source, const RealNames& names, RandomOpsOptions options)
     : ops_(source, names, std::move(options)), cleanup_(source.Next()) {}
 
-std::string StatePair::Step() {
-  const Record record = ops_.NextRecord();
+void StatePair::SetCap(std::uint64_t max_blocks) {
+  Limits limits;
+  limits.max_blocks = max_blocks;
+  cap_ = std::make_unique<MemoryCap>(limits);
+}
+
+void StatePair::Apply(const Record& record) {
   real_->Apply(record);
   model_.Apply(record);
   records_.push_back(record);
+}
+
+// Every slice takes something, until there are no more blocks than there may be.
+std::string StatePair::StayBelowCap() {
+  for (const bool cleaned : {false, true}) {
+    while (cleaned && real_->CleanupSlice(1'000)) {
+    }
+    cap_->LookAgain();
+    do {
+      const std::uint64_t before = real_->index().blocks();
+      const Record record = cap_->NextSlice(*real_);
+      if (record.facts.empty()) continue;
+      Apply(record);
+      if (real_->index().blocks() >= before) return "an eviction frees nothing";
+    } while (cap_->IsOver(*real_));
+    if (!cap_->exhausted()) return "";
+  }
+  return "nothing to evict";
+}
+
+std::string StatePair::Step() {
+  Apply(ops_.NextRecord());
   if (cleanup_.Percent(50)) real_->CleanupSlice(cleanup_.Below(20));
   std::string difference;
+  if (cap_ != nullptr) difference = StayBelowCap();
+  if (!difference.empty()) return Where() + difference + "\n" + Entries() + model_.Dump();
   if (cleanup_.Percent(1)) difference = Restart();
   if (difference.empty()) difference = real_->index().Inconsistency();
   if (difference.empty()) difference = ComparePrompt();

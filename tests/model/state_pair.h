@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/service/memory_cap.h"
 #include "src/state/state_machine.h"
 #include "tests/model/random_ops.h"
 #include "tests/model/real_names.h"
@@ -24,6 +25,9 @@ class StatePair {
   // Cleanup and restarts then follow from the source's first choice.
   StatePair(RandomSource source, const RealNames& names, RandomOpsOptions options);
 
+  // From here on blocks are given up to stay below the cap.
+  void SetCap(std::uint64_t max_blocks);
+
   // One record to both, then questions about prompts, hashes and facts.
   std::string Step();
   // A second state from the same records has the same digest, whatever was cleaned up when.
@@ -32,6 +36,8 @@ class StatePair {
   bool ChoicesUsedUp() const { return ops_.ChoicesUsedUp(); }
 
  private:
+  void Apply(const Record& record);
+  std::string StayBelowCap();
   std::string ComparePrompt();
   std::string CompareHashes();
   std::string CompareFacts() const;
@@ -44,6 +50,7 @@ class StatePair {
   ReferenceModel model_;
   std::unique_ptr<StateMachine> real_ = std::make_unique<StateMachine>();
   std::vector<Record> records_;
+  std::unique_ptr<MemoryCap> cap_;
 };
 
 }  // namespace conductor::model

@@ -237,6 +237,9 @@ TEST_F(ClientTest, AdministrationComesBack) {
   EXPECT_EQ(status->digest, std::string(32, 'd'));
   EXPECT_EQ(status->log_synced, 41u);
   EXPECT_EQ(status->queue_frames, 16u);
+  EXPECT_EQ(status->max_blocks, 17u);
+  EXPECT_EQ(status->max_bytes, 18u);
+  EXPECT_EQ(status->evicted_blocks, 19u);
   EXPECT_EQ(status->http_port, 13'333);
   EXPECT_EQ(client_->CreateSnapshot()->path, "snap");
   EXPECT_EQ(client_->ListSnapshots()->at(1).bytes, 4u);

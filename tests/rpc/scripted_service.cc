@@ -183,6 +183,9 @@ Result<StatusView> ScriptedService::GetStatus() const {
   view.fragments = 14;
   view.index_bytes = 15;
   view.queue_frames = 16;
+  view.max_blocks = 17;
+  view.max_bytes = 18;
+  view.evicted_blocks = 19;
   view.data_dir = "dir";
   view.http_port = 13'333;
   view.rpc_port = 50'052;

@@ -156,7 +156,13 @@ Fact RandomRecords::NextFact(std::size_t kind) {
     case 7:
       return Dropped{stream, Value<DropReason>()};
     case 8:
-      return Evicted{stream, Value<Tier>(), Text(), Name()};
+      return Evicted{stream,
+                     Value<Tier>(),
+                     Text(),
+                     Name(),
+                     Text(),
+                     Text(),
+                     static_cast<std::uint32_t>(Below(kBlockSizeMax + 1))};
     default: {
       PublisherSnapshot snapshot{stream, Number(), Text(), {}};
       for (const BlockName& name : Names()) {

@@ -138,6 +138,8 @@ struct Describer {
   void operator()(const Evicted& evicted) const {
     out.Kind("evicted").Field("stream", evicted.stream).Field("tier", evicted.tier);
     out.Field("lora", evicted.lora_name).Field("name", evicted.name);
+    out.Field("tenant", evicted.tenant_id).Field("model", evicted.model_name);
+    out.Field("block_size", evicted.block_size);
   }
   void operator()(const PublisherSnapshot& snapshot) const {
     out.Kind("snapshot").Field("stream", snapshot.stream).Field("resume", snapshot.resume_number);

@@ -19,7 +19,7 @@ std::uint64_t EnvironmentNumber(const char* name, std::uint64_t fallback) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-void Compare(RandomOpsOptions options) {
+void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0) {
   const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
   const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
   const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", 500);
@@ -28,6 +28,7 @@ void Compare(RandomOpsOptions options) {
   std::cout << "CONDUCTOR_SEED=" << first << ".." << first + seeds - 1 << "\n";
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     StatePair pair(seed, names, options);
+    if (max_blocks != 0) pair.SetCap(max_blocks);
     for (std::uint64_t i = 0; i < records; ++i) {
       ASSERT_EQ(pair.Step(), "") << "CONDUCTOR_SEED=" << seed;
     }
@@ -44,6 +45,10 @@ TEST(DifferentialTest, PlausibleStreamsAgreeWithTheModel) {
 
 TEST(DifferentialTest, ForgedStreamsAgreeWithTheModel) {
   Compare(RealOptions());
+}
+
+TEST(DifferentialTest, StreamsAboveTheCapAgreeWithTheModel) {
+  Compare(RealOptions(), /*max_blocks=*/20);
 }
 
 }  // namespace

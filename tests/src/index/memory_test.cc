@@ -1,0 +1,102 @@
+// The gauge of the index's bytes is what the process grew by, within 10 %.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "src/index/mix.h"
+#include "tests/src/state/state_world.h"
+
+namespace conductor {
+namespace {
+
+constexpr std::size_t kRecordBlocks = 4'096;
+
+std::size_t ResidentBytes() {
+  unsigned long size = 0, resident = 0;
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%lu %lu", &size, &resident) != 2) std::abort();
+  std::fclose(file);
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+struct Growth {
+  std::size_t gauge = 0, resident = 0;
+};
+
+// In a process of its own, whose heap nothing else has used.
+Growth Fill(std::size_t blocks, std::size_t run_blocks) {
+  StateMachine state;
+  Registration registration;
+  registration.model_name = "m";
+  registration.instance_id = "a";
+  registration.block_size = kTestBlockSize;
+  registration.hash_profile = model::RealNames::Profile(HashStrategy::kVllmV1, "0");
+  state.Apply({{Registered{registration, UnverifiedBlocks::kContent}}});
+  Record record;
+  record.facts.emplace_back(Frame{});
+  Frame& frame = std::get<Frame>(record.facts.front());
+  frame.stream = 1;
+  frame.events.resize(kRecordBlocks / run_blocks);
+  std::uint64_t next = 1;
+  const auto refill = [&] {
+    for (Event& event : frame.events) {
+      Stored& stored = event.emplace<Stored>();
+      stored.extra_keys_on_wire = true;
+      stored.block_length = kTestBlockSize;
+      stored.blocks.resize(run_blocks);
+      for (StoredBlock& block : stored.blocks) {
+        block = {Name(HashMix(next, 1)), HashMix(next, 2), HashCheck::kEqual};
+        ++next;
+      }
+    }
+    ++frame.number;
+  };
+  refill();
+  state.Apply(record);  // the memory of the record itself counts before
+  const Growth before = {state.index().bytes(), ResidentBytes()};
+  for (std::size_t done = 0; done < blocks; done += kRecordBlocks) {
+    refill();
+    state.Apply(record);
+    state.CleanupSlice(1'000);
+  }
+  return {state.index().bytes() - before.gauge, ResidentBytes() - before.resident};
+}
+
+class MemoryTest : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(MemoryTest, TheGaugeAgreesWithTheProcess) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the memory of an instrumented process is its sanitizer's";
+#endif
+  constexpr std::size_t kBlocks = 2'000'000;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  ASSERT_NE(child, -1);
+  if (child == 0) {
+    const Growth growth = Fill(kBlocks, GetParam());
+    const bool told = write(ends[1], &growth, sizeof growth) == sizeof growth;
+    _exit(told ? 0 : 1);
+  }
+  close(ends[1]);
+  Growth growth;
+  ASSERT_EQ(read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
+  close(ends[0]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const double gauge = static_cast<double>(growth.gauge) / kBlocks;
+  const double resident = static_cast<double>(growth.resident) / kBlocks;
+  std::printf("bytes per block: gauge %.1f, resident %.1f\n", gauge, resident);
+  EXPECT_GT(gauge, 20);
+  EXPECT_NEAR(gauge, resident, 0.1 * resident);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, MemoryTest, testing::Values(512, 64, 8, 1),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace conductor
