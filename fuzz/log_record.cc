@@ -155,8 +155,7 @@ std::vector<std::string> Seeds() {
                              HistoryStart{1, 5},
                              Lost{1, 8, 9},
                              Dropped{1, DropReason::kOperator},
-                             Evicted{1, Tier::kDevice, "adapter", {1, ""}, "", "", 0},
-                             Evicted{2, Tier::kCpuShare, "", {7, ""}, "tenant", "model", 16},
+                             Evicted{1, Tier::kDevice, "adapter", {1, ""}, "tenant", "model", 16},
                              snapshot};
   std::vector<Record> records = {Record{facts}, Record{}};
   for (const Fact& fact : facts) records.push_back(Record{{fact}});

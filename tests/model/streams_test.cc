@@ -165,7 +165,7 @@ TEST_F(StreamsTest, AnEvictionTakesAllCopies) {
   world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, Equal());
   world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, Equal());
   world_.Store(p1_, {Name(1)}, std::nullopt, {kA}, Equal(Tier::kDisk));
-  world_.ApplyFact(Evicted{p1_, Tier::kDevice, "", Name(1)});
+  world_.ApplyFact(Evicted{p1_, Tier::kDevice, "", Name(1), "", "", 0});
   EXPECT_EQ(world_.Ask("p1", world_.Prompt({kA})), (TierCounts{0, 0, 0, 4}));
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "src/limits.h"
 #include "storage/log_format.h"
 #include "storage/record_check.h"
 

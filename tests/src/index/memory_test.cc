@@ -1,5 +1,6 @@
 // The gauge of the index's bytes is what the process grew by, within 10 %.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +27,9 @@ struct Growth {
   std::size_t gauge = 0, resident = 0;
 };
 
-// In a process of its own, whose heap nothing else has used.
+// In a process of its own, whose heap holds nothing free that others have used.
 Growth Fill(std::size_t blocks, std::size_t run_blocks) {
+  malloc_trim(0);
   StateMachine state;
   Registration registration;
   registration.model_name = "m";
