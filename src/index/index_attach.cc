@@ -103,7 +103,7 @@ EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
   Purge(shared);
   std::vector<EntryId> path;
   const bool cycle =
-      IsParentOfAny(shared) && ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
+      HasChildren(shared) && ClosesCycle(shared, kSharedScope, NameOf(parent), &path);
   if (cycle) {
     RejectAll(child);
     ReleaseIfUnused(shared);
@@ -153,13 +153,7 @@ void PrefixIndex::MoveToUnproven(EntryId id) {
 
 // Whether somebody's parent has this name.
 bool PrefixIndex::IsParentOfAny(EntryId id) const {
-  bool any = false;
-  if (IsInRun(id)) {
-    const RunView run = runs_.ViewOf(id);
-    any = run.SlotOf(id) + 1 < run.size() || run.children[run.SlotOf(id)] != 0;
-  } else {
-    any = entries_[id].first_child != 0;
-  }
+  bool any = HasChildren(id);
   const ContextId context = ContextOf(id);
   if (any || !HasOwnNames(context)) return any;
   const Scope scope = ScopeOf(id);

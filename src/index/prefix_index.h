@@ -440,6 +440,12 @@ class PrefixIndex {
   struct Waiting;
   class WaitingSet;
   void NoteWaiting(EntryId id, WaitingSet* waiting) const;
+  // Whether something hangs below it, alive or not.
+  bool HasChildren(EntryId id) const {
+    if (!IsInRun(id)) return entries_[id].first_child != 0;
+    const RunTable::View run = runs_.ViewOf(id);
+    return run.SlotOf(id) + 1 < run.size() || run.children[run.SlotOf(id)] != 0;
+  }
   bool IsParentOfAny(EntryId id) const;
   bool ClosesCycle(EntryId start, Scope view, NameRef parent, std::vector<EntryId>* path) const;
   bool DropCycle(EntryId start, const Arrival& arrival);
