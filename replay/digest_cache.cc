@@ -23,28 +23,36 @@ std::size_t DigestCache::SetOf(const Key& key) const {
 }
 
 std::optional<Digest> DigestCache::Find(Scope scope, const BlockName& name) const {
-  if (entries_.empty()) return std::nullopt;
+  if (table_.empty()) return std::nullopt;
   const Key key = MakeKey(scope, name);
-  const Entry* set = entries_.data() + SetOf(key) * kWays;
+  const Set& set = table_[SetOf(key)];
   for (std::size_t i = 0; i < kWays; ++i) {
-    if (set[i].key == key) return set[i].digest;
+    if (set.keys[i] == key) return set.digests[i];
   }
   return std::nullopt;
 }
 
+void DigestCache::Prefetch(Scope scope, const BlockName& name) const {
+  if (table_.empty()) return;
+  const auto* set = reinterpret_cast<const char*>(&table_[SetOf(MakeKey(scope, name))]);
+  for (std::size_t line = 0; line < sizeof(Set); line += 64) __builtin_prefetch(set + line, 1);
+}
+
 void DigestCache::Put(Scope scope, const BlockName& name, const Digest& digest) {
-  if (entries_.empty()) entries_.resize(sets_ * kWays);
+  if (table_.empty()) table_.resize(sets_);
   const Key key = MakeKey(scope, name);
-  Entry* set = entries_.data() + SetOf(key) * kWays;
-  Entry* place = set;
+  Set& set = table_[SetOf(key)];
+  std::size_t place = 0;
   for (std::size_t i = 0; i < kWays; ++i) {
-    if (set[i].key == key) {
-      place = set + i;
+    if (set.keys[i] == key) {
+      place = i;
       break;
     }
-    if (set[i].age < place->age) place = set + i;
+    if (set.ages[i] < set.ages[place]) place = i;
   }
-  *place = Entry{key, ++clock_, digest};
+  set.keys[place] = key;
+  set.ages[place] = ++clock_;
+  set.digests[place] = digest;
 }
 
 }  // namespace conductor

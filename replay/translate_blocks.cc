@@ -10,10 +10,10 @@
 namespace conductor {
 namespace {
 
-// What the engine hashed into a block besides its tokens. Releases that do not put it on the wire
-// leave what the event says of the adapter; a salt stays hidden.
-ExtraKeys HashedKeys(const WireEvent& event, std::size_t block) {
-  if (block < event.extra_keys.size()) return event.extra_keys[block];
+// What the engine hashed into every block besides its tokens, as far as the wire holds no keys of
+// the block: releases that do not put them there leave what the event says of the adapter; a salt
+// stays hidden.
+ExtraKeys KeysOfAllBlocks(const WireEvent& event) {
   if (event.extra_keys_on_wire) return {};
   if (event.lora_name && !event.lora_name->empty()) {
     return {{ExtraKey::Kind::kText, *event.lora_name, 0}};
@@ -41,12 +41,7 @@ void Translator::FillNames(const WireEvent& event, Stored& stored) const {
 }
 
 void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stored& stored) {
-  std::vector<std::int32_t> joined;
-  std::span<const std::int32_t> tokens = event.token_ids;
-  if (event.bigram) {
-    if (auto chain = JoinBigramTokens(event)) joined = std::move(*chain);
-    tokens = joined;
-  }
+  const std::span<const std::int32_t> tokens = event.bigram ? joined_tokens_ : event.token_ids;
   const std::size_t step = stored.block_length;
   const std::size_t length = step + (event.bigram ? 1 : 0);
   const bool sglang = registration_.type == PublisherType::kSglang;
@@ -64,6 +59,7 @@ void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stor
   if (event.opaque_extra_keys) chain.known = false;
 
   const DigestCache::Scope scope = ScopeOf(adapter.name);
+  const ExtraKeys keys_of_all = sglang ? ExtraKeys{} : KeysOfAllBlocks(event);
   stored.blocks.reserve(event.names.size());
   for (std::size_t i = 0; i < event.names.size(); ++i) {
     StoredBlock& block = stored.blocks.emplace_back();
@@ -78,8 +74,10 @@ void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stor
     }
     block.fingerprint = FingerprintV1(own, remaining);
     if (!chain.known) continue;
+    cache_.Prefetch(scope, block.name);
+    const bool own_keys = !sglang && i < event.extra_keys.size();
     const auto digest =
-        hasher_.HashBlock(chain.parent(), own, sglang ? ExtraKeys{} : HashedKeys(event, i));
+        hasher_.HashBlock(chain.parent(), own, own_keys ? event.extra_keys[i] : keys_of_all);
     if (!digest) {
       chain.known = false;
       continue;

@@ -194,7 +194,7 @@ bool Translator::HasFittingLength(const WireEvent& event, Frame& frame) {
   if (event.token_ids.empty()) return true;
   const bool bigram = registration_.hash_profile.strategy == HashStrategy::kSglangBigram;
   const auto block_size = static_cast<std::uint64_t>(event.block_size);
-  const bool spells = !event.bigram || JoinBigramTokens(event);
+  const bool spells = !event.bigram || JoinBigramTokens(event, &joined_tokens_);
   if (event.bigram == bigram && spells && positions == event.names.size() * block_size) return true;
   Ignore(frame, IgnoreReason::kAmbiguousLength,
          "token_ids: expected " + std::to_string(event.names.size()) + " blocks of " +

@@ -92,6 +92,9 @@ class Translator {
   // The state may still hold the life before this one: only a digest that proves itself is taken.
   bool state_is_this_life_ = true;
   std::map<std::string, DigestCache::Scope> scopes_;
+  // Of the stored event at hand, if its tokens are pairs: set by HasFittingLength. Kept for its
+  // room.
+  std::vector<std::int32_t> joined_tokens_;
   std::string last_error_;
 };
 

@@ -9,6 +9,7 @@
 #include <ranges>
 
 #include "storage/backward_writer.h"
+#include "storage/frame_decoder.h"
 #include "storage/frame_encoder.h"
 #include "storage/log_format.h"
 #include "storage/record.pb.h"
@@ -89,6 +90,10 @@ std::size_t ExpectedBytes(const Record& record) {
   constexpr std::size_t kFactBytes = 256;
   constexpr std::size_t kEventBytes = 96;
   constexpr std::size_t kBlockBytes = 2 * sizeof(std::uint64_t);
+  constexpr std::size_t kDigestBytes = 2 + WholeDigest::kInlineBytes;
+  const auto digest_bytes = [](const BlockName& first) {
+    return first.digest.empty() ? 0 : kDigestBytes;
+  };
   std::size_t bytes = kFactBytes;
   for (const Fact& fact : record.facts) {
     bytes += kFactBytes;
@@ -97,9 +102,11 @@ std::size_t ExpectedBytes(const Record& record) {
     for (const Event& event : frame->events) {
       bytes += kEventBytes;
       if (const auto* stored = std::get_if<Stored>(&event)) {
-        bytes += kBlockBytes * stored->blocks.size();
+        if (stored->blocks.empty()) continue;
+        bytes += (kBlockBytes + digest_bytes(stored->blocks[0].name)) * stored->blocks.size();
       } else if (const auto* removed = std::get_if<Removed>(&event)) {
-        bytes += kBlockBytes * removed->names.size();
+        if (removed->names.empty()) continue;
+        bytes += (kBlockBytes + digest_bytes(removed->names[0])) * removed->names.size();
       }
     }
   }
@@ -122,6 +129,15 @@ Status WriteFact(const Fact& fact, BackwardWriter& out) {
   }
   out.EndLength(v1::Record::kFactsFieldNumber, mark);
   return {};
+}
+
+Result<Record> ReadThroughProtobuf(std::string_view body) {
+  google::protobuf::Arena arena(MakeArenaOptions(body.size() * 2));
+  auto* message = google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
+  if (!message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+    return Damaged("body of " + std::to_string(body.size()) + " bytes is no record message");
+  }
+  return FromProto(*message);
 }
 
 }  // namespace
@@ -154,13 +170,10 @@ Result<Record> DecodeRecord(std::string_view value) {
     return Damaged("body of " + std::to_string(body.size()) + " bytes, expected at most " +
                    std::to_string(kRecordBytesMax));
   }
-  google::protobuf::Arena arena(MakeArenaOptions(body.size() * 2));
-  auto* message = google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
-  if (!message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
-    return Damaged("body of " + std::to_string(body.size()) + " bytes is no record message");
-  }
-  CONDUCTOR_ASSIGN_OR_RETURN(Record record, FromProto(*message));
-  if (Status checked = CheckRecord(record); !checked) return Damaged(checked.error().message);
+  std::optional<Record> canonical = ReadCanonicalRecord(body);
+  Result<Record> record = canonical ? *std::move(canonical) : ReadThroughProtobuf(body);
+  if (!record) return record;
+  if (Status checked = CheckRecord(*record); !checked) return Damaged(checked.error().message);
   return record;
 }
 

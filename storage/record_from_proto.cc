@@ -345,4 +345,10 @@ Result<Record> FromProto(const v1::Record& message) {
   return record;
 }
 
+Result<Fact> FromProto(const v1::Fact& message) {
+  Fact fact;
+  CONDUCTOR_RETURN_IF_ERROR(ReadFact(message, &fact));
+  return fact;
+}
+
 }  // namespace conductor::storage

@@ -11,5 +11,6 @@
 namespace conductor::storage {
 
 Result<Record> FromProto(const v1::Record& message);
+Result<Fact> FromProto(const v1::Fact& message);
 
 }  // namespace conductor::storage

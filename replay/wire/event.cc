@@ -71,17 +71,17 @@ bool IsFullAttentionLike(SpecKind kind) {
          kind == SpecKind::kSinkFullAttention;
 }
 
-std::optional<std::vector<std::int32_t>> JoinBigramTokens(const WireEvent& event) {
+bool JoinBigramTokens(const WireEvent& event, std::vector<std::int32_t>* joined) {
   const auto& flat = event.token_ids;
-  if (!event.bigram || flat.empty() || flat.size() % 2 != 0) return std::nullopt;
-  std::vector<std::int32_t> joined;
-  joined.reserve(flat.size() / 2 + 1);
-  joined.push_back(flat[0]);
+  joined->clear();
+  if (!event.bigram || flat.empty() || flat.size() % 2 != 0) return false;
+  joined->reserve(flat.size() / 2 + 1);
+  joined->push_back(flat[0]);
   for (std::size_t i = 0; i < flat.size(); i += 2) {
-    if (flat[i] != joined.back()) return std::nullopt;
-    joined.push_back(flat[i + 1]);
+    if (flat[i] != joined->back()) return false;
+    joined->push_back(flat[i + 1]);
   }
-  return joined;
+  return true;
 }
 
 }  // namespace conductor

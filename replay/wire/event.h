@@ -113,9 +113,9 @@ struct WireEvent {
   std::optional<std::int64_t> sliding_window;
 };
 
-// The L + 1 tokens that L chained pairs spell ([1,2],[2,3] -> 1,2,3); nullopt when the pairs do
-// not chain or the event holds none.
-std::optional<std::vector<std::int32_t>> JoinBigramTokens(const WireEvent& event);
+// The L + 1 tokens that L chained pairs spell ([1,2],[2,3] -> 1,2,3) in place of what `joined`
+// held; false when the pairs do not chain or the event holds none.
+bool JoinBigramTokens(const WireEvent& event, std::vector<std::int32_t>* joined);
 
 struct EventError {
   std::uint32_t index = 0;  // as WireEvent::index

@@ -66,6 +66,7 @@ class EventDecoder {
   DecodeFault ReadHashes();
   DecodeFault ReadParent();
   DecodeFault ReadTokens();
+  DecodeFault ReadPlainTokens(std::uint32_t count);
   DecodeFault ReadToken(std::int64_t item, std::int32_t* token);
   DecodeFault ReadExtraKeys();
   DecodeFault ReadExtraKey(std::int64_t item, ExtraKey* key);

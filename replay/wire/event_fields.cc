@@ -56,14 +56,10 @@ DecodeFault EventDecoder::ReadTokens() {
   }
   auto& tokens = event_->token_ids;
   event_->bigram = sglang_ && count > 0 && reader_.PeekType() == MsgpackType::kArray;
-  tokens.reserve(std::min(count, kReserveMax));
+  if (!event_->bigram) return ReadPlainTokens(count);
+  tokens.reserve(2 * std::size_t{std::min(count, kReserveMax)});
   for (std::uint32_t i = 0; i < count; ++i) {
     std::int32_t token = 0;
-    if (!event_->bigram) {
-      if (auto fault = ReadToken(i, &token)) return fault;
-      tokens.push_back(token);
-      continue;
-    }
     std::uint32_t pair = 0;
     if (reader_.TryArrayHeader(&pair) != MsgpackFault::kNone) {
       return Mistyped(reader_, EventFault::kTokenType, "token_ids", "a pair like the first", i);
@@ -75,6 +71,21 @@ DecodeFault EventDecoder::ReadTokens() {
       if (auto fault = ReadToken(i, &token)) return fault;
       tokens.push_back(token);
     }
+  }
+  return {};
+}
+
+// A token is a byte at least, so no more are made room for than can be there.
+DecodeFault EventDecoder::ReadPlainTokens(std::uint32_t count) {
+  auto& tokens = event_->token_ids;
+  tokens.resize(std::min<std::size_t>(count, reader_.Remaining()));
+  std::size_t read = reader_.TakeTokens(tokens);
+  while (read < count) {
+    // Another spelling, or the reason why the event is refused.
+    std::int32_t token = 0;
+    if (auto fault = ReadToken(static_cast<std::int64_t>(read), &token)) return fault;
+    tokens[read++] = token;
+    read += reader_.TakeTokens(std::span(tokens).subspan(read));
   }
   return {};
 }

@@ -223,6 +223,32 @@ MsgpackFault MsgpackReader::TryInteger(MsgpackInteger* value) noexcept {
   return MsgpackFault::kNone;
 }
 
+std::size_t MsgpackReader::TakeTokens(std::span<std::int32_t> out) noexcept {
+  const std::uint8_t* at = bytes_.data() + position_;
+  const std::uint8_t* const end = bytes_.data() + bytes_.size();
+  std::size_t taken = 0;
+  for (; taken < out.size() && at < end; ++taken) {
+    const std::uint8_t tag = *at;
+    if (tag <= 0x7f) {
+      out[taken] = tag;
+      at += 1;
+    } else if (tag == 0xcd && end - at >= 3) {
+      out[taken] = at[1] << 8 | at[2];
+      at += 3;
+    } else if (tag == 0xce && end - at >= 5 && at[1] <= 0x7f) {
+      out[taken] = at[1] << 24 | at[2] << 16 | at[3] << 8 | at[4];
+      at += 5;
+    } else if (tag == 0xcc && end - at >= 2) {
+      out[taken] = at[1];
+      at += 2;
+    } else {
+      break;
+    }
+  }
+  position_ = static_cast<std::size_t>(at - bytes_.data());
+  return taken;
+}
+
 MsgpackFault MsgpackReader::TryDouble(double* value) noexcept {
   if (PeekType() == MsgpackType::kInteger) {
     MsgpackInteger integer;

@@ -97,6 +97,9 @@ class MsgpackReader {
   MsgpackFault TryNil() noexcept;
   MsgpackFault TryBool(bool* value) noexcept;
   MsgpackFault TryInteger(MsgpackInteger* value) noexcept;
+  // Integers in 0..INT32_MAX in their usual spellings, from the position on, until `out` is full or
+  // something else comes: how many. The reader stands behind the last of them.
+  std::size_t TakeTokens(std::span<std::int32_t> out) noexcept;
   MsgpackFault TryDouble(double* value) noexcept;
   MsgpackFault TryText(std::string_view* text) noexcept;
   MsgpackFault TryBytes(std::span<const std::uint8_t>* bytes) noexcept;

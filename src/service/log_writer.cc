@@ -26,12 +26,14 @@ void LogWriter::Fail(const Error& error) {
 }
 
 void LogWriter::MarkSynced(Seq seq) {
+  std::deque<Kept> done;  // Freed after the lock: the apply thread may be waiting for it.
   MutexLock lock(mutex_);
   if (seq > synced_.load(std::memory_order_relaxed)) {
     synced_.store(seq, std::memory_order_release);
   }
   while (!kept_.empty() && kept_.front().seq <= seq) {
     kept_bytes_ -= kept_.front().bytes;
+    done.push_back(std::move(kept_.front()));
     kept_.pop_front();
   }
 }

@@ -40,6 +40,20 @@ void ExpectChangedError(const std::function<void(v1::Frame*)>& change, ErrorCode
   ExpectError(Wrap(record.SerializeAsString()), code, message);
 }
 
+// Protobuf allows any order of fields; what the writer does is not the only way to say it.
+TEST(RecordDamageTest, FieldsInAnotherOrderAreNoDamage) {
+  v1::Frame number, stream;
+  number.set_number(7);
+  stream.set_stream(1);
+  const std::string frame = number.SerializeAsString() + stream.SerializeAsString();
+  const auto field = [](char tag, const std::string& bytes) {
+    return std::string{tag, static_cast<char>(bytes.size())} + bytes;
+  };
+  const auto record = DecodeRecord(Wrap(field('\x0a', field('\x1a', frame))));
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(RecordText(*record), RecordText({{Frame{1, 7, 0, 0, {}, {}}}}));
+}
+
 TEST(RecordDamageTest, EveryFlippedBitIsAnError) {
   RandomRecords random(TestSeed());
   std::vector<Record> records = GoldenRecordsV1();
