@@ -1,9 +1,9 @@
 #include "storage/frame_encoder.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "storage/record.pb.h"
+#include "storage/reversed.h"
 
 namespace conductor::storage {
 namespace {
@@ -136,10 +136,10 @@ struct EventWriter {
 void WriteIgnored(const Frame& frame, BackwardWriter& out) {
   if (frame.ignored.empty()) return;
   const std::size_t counts = out.size();
-  for (const auto& [reason, count] : std::views::reverse(frame.ignored)) out.PutVarint(count);
+  for (const auto& [reason, count] : Reversed(frame.ignored)) out.PutVarint(count);
   out.EndLength(v1::Frame::kIgnoredCountsFieldNumber, counts);
   const std::size_t reasons = out.size();
-  for (const auto& [reason, count] : std::views::reverse(frame.ignored)) {
+  for (const auto& [reason, count] : Reversed(frame.ignored)) {
     out.PutVarint(Number(reason));
   }
   out.EndLength(v1::Frame::kIgnoredReasonsFieldNumber, reasons);
@@ -150,7 +150,7 @@ void WriteIgnored(const Frame& frame, BackwardWriter& out) {
 void WriteFrameFact(const Frame& frame, BackwardWriter& out) {
   const std::size_t begin = out.size();
   WriteIgnored(frame, out);
-  for (const Event& event : std::views::reverse(frame.events)) {
+  for (const Event& event : Reversed(frame.events)) {
     const std::size_t mark = out.size();
     const int kind = std::visit(EventWriter{out}, event);
     out.EndLength(kind, mark);

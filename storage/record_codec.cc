@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <ranges>
 
 #include "storage/backward_writer.h"
 #include "storage/frame_decoder.h"
@@ -16,6 +15,7 @@
 #include "storage/record_check.h"
 #include "storage/record_from_proto.h"
 #include "storage/record_to_proto.h"
+#include "storage/reversed.h"
 
 namespace conductor::storage {
 namespace {
@@ -145,7 +145,7 @@ Result<Record> ReadThroughProtobuf(std::string_view body) {
 Result<std::string> EncodeRecord(const Record& record) {
   CONDUCTOR_RETURN_IF_ERROR(CheckRecord(record));
   BackwardWriter writer(ExpectedBytes(record));
-  for (const Fact& fact : std::views::reverse(record.facts)) {
+  for (const Fact& fact : Reversed(record.facts)) {
     CONDUCTOR_RETURN_IF_ERROR(WriteFact(fact, writer));
   }
   const std::size_t body_bytes = writer.size();

@@ -14,9 +14,9 @@
 namespace conductor {
 
 // Joins what a request says about block `block_index`. `block_keys` are that block's own keys
-// (multimodal items or old image identifiers, and embeds); as the engine lists them, adapter and salt
-// may be among them.
-// Empty texts add nothing. An adapter named "lora_id:N" is hashed as the number N.
+// (multimodal items or old image identifiers, and embeds); as the engine lists them, adapter and
+// salt may be among them. Empty texts add nothing. An adapter named "lora_id:N" is hashed as the
+// number N.
 ExtraKeys EngineExtraKeys(std::string_view lora_name, std::uint64_t block_index,
                           std::span<const ExtraKey> block_keys, std::string_view cache_salt);
 

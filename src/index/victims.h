@@ -6,9 +6,9 @@
 // the sweep climbs, as long as what it leaves is a leaf and the largest holders have it: a prompt's
 // blocks go from the deepest up, and the memory of its runs goes with them.
 //
-// The sweep goes round through all runs, then all entries, and remembers where it is. By and large it
-// meets first what was stored longest ago; but no block has a mark for that, and one stored lately
-// may be met soon. A slice is bounded. It only reads; the writer's thread calls it.
+// The sweep goes round through all runs, then all entries, and remembers where it is. By and large
+// it meets first what was stored longest ago; but no block has a mark for that, and one stored
+// lately may be met soon. A slice is bounded. It only reads; the writer's thread calls it.
 #pragma once
 
 #include <cstddef>

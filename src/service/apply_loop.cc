@@ -51,7 +51,8 @@ void ConductorService::Impl::ApplyLoop() {
   streams_started_.store(true, std::memory_order_release);
   bool cleaning = true, evicting = false;
   while (true) {
-    ApplyQueue::Work work = queue_.Take(cleaning || evicting ? std::chrono::milliseconds(0) : kIdleWait);
+    ApplyQueue::Work work =
+        queue_.Take(cleaning || evicting ? std::chrono::milliseconds(0) : kIdleWait);
     if (work.stopping && work.Empty()) break;
     if (writer_.failed()) {
       const Recovered recovered = RecoverLog(/*after_write=*/false);

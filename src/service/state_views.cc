@@ -83,8 +83,7 @@ std::vector<std::string> HoldersOfBlock(const StateMachine& state, std::uint64_t
     if (const EntryId shared = index.FindName(id, kSharedScope, BlockName{hash, {}})) {
       AppendHolders(state, context, shared, lines);
     }
-    index.ForProjected(
-        id, hash, [&](EntryId own) { AppendHolders(state, context, own, lines); });
+    index.ForProjected(id, hash, [&](EntryId own) { AppendHolders(state, context, own, lines); });
   }
   return lines;
 }
