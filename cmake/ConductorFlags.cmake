@@ -10,6 +10,9 @@ endif()
 # Paths from the root of the tree: "src/result.h" shows the floor of every include.
 target_include_directories(conductor_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 
+if(NOT CONDUCTOR_SANITIZER STREQUAL "")
+  add_compile_definitions(CONDUCTOR_INSTRUMENTED)
+endif()
 if(CONDUCTOR_SANITIZER STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=address,undefined)

@@ -6,13 +6,7 @@
 
 namespace conductor {
 
-#if defined(__has_feature)
-#define CONDUCTOR_HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define CONDUCTOR_HAS_FEATURE(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    CONDUCTOR_HAS_FEATURE(address_sanitizer) || CONDUCTOR_HAS_FEATURE(thread_sanitizer)
+#ifdef CONDUCTOR_INSTRUMENTED
 #define CONDUCTOR_ALLOCATIONS_COUNTED 0
 #else
 #define CONDUCTOR_ALLOCATIONS_COUNTED 1

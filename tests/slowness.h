@@ -4,7 +4,7 @@
 
 namespace conductor {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef CONDUCTOR_INSTRUMENTED
 inline constexpr int kSlowness = 10;
 #else
 inline constexpr int kSlowness = 1;
