@@ -19,11 +19,8 @@ struct Member {
 };
 
 struct LargeSet {
-  std::uint64_t set_hash = 0;
-  StateId state = 0;
-  const RowView* rows = nullptr;
-  std::uint32_t size = 0;
-  std::vector<Member> first;  // in the order of instance ids
+  std::uint64_t serial = 0, version = 0;  // of the set, and of its context's rows
+  std::vector<Member> first;              // in the order of instance ids
 };
 
 template <typename Visit>
@@ -46,16 +43,11 @@ bool ByInstance(const Member& a, const Member& b) {
 // The first members of a large set by instance id. A thread's own memory: readers share nothing.
 const LargeSet& Remember(const HolderTable& holders, const RowView& rows, const Stretch& stretch) {
   thread_local std::array<LargeSet, kRememberedSets> remembered;
-  LargeSet& large = remembered[stretch.state % kRememberedSets];
   const HolderSet& set = *stretch.set;
-  if (large.state == stretch.state && large.set_hash == set.set_hash && large.size == set.size &&
-      large.rows == &rows) {
-    return large;
-  }
-  large.state = stretch.state;
-  large.set_hash = set.set_hash;
-  large.size = set.size;
-  large.rows = &rows;
+  LargeSet& large = remembered[set.serial % kRememberedSets];
+  if (large.serial == set.serial && large.version == rows.version) return large;
+  large.serial = set.serial;
+  large.version = rows.version;
   large.first.clear();
   ForMembers(holders, rows, set, [&](const Member& member) {
     if (large.first.size() == kRememberedRows) {

@@ -66,6 +66,7 @@ void RowView::Regroup() {
     streams[order[i]] = slots[order[i]]->stream;
   }
   one_rank_each = groups.size() == order.size();
+  ++version;
 }
 
 ContextTable::~ContextTable() {

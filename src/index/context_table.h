@@ -63,6 +63,7 @@ struct RowView {
   std::vector<std::uint32_t> group_of;  // by slot
   std::vector<StreamId> streams;        // by slot; 0: free
   bool one_rank_each = true;            // every instance has one row
+  std::uint64_t version = 0;            // of the context's rows; each change counts
 
   std::size_t size() const { return slots.size(); }
   const Row* operator[](std::size_t slot) const { return slots[slot]; }

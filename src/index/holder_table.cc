@@ -57,7 +57,9 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
       return it->second;
     }
   }
+  static std::atomic<std::uint64_t> serials{0};
   auto* set = new HolderSet;
+  set->serial = serials.fetch_add(1, std::memory_order_relaxed) + 1;
   set->context = context;
   set->size = static_cast<std::uint32_t>(holders.size());
   set->holders.reset(new HolderId[holders.size()]);

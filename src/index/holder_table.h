@@ -51,6 +51,8 @@ struct Holder {
 };
 
 struct HolderSet {
+  // No other set of this process ever has it: ids of sets and holders are used again.
+  std::uint64_t serial = 0;
   ContextId context = 0;
   std::uint32_t size = 0;
   std::unique_ptr<HolderId[]> holders;  // ascending

@@ -70,9 +70,6 @@ Growth Fill(std::size_t blocks, std::size_t run_blocks) {
 class MemoryTest : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(MemoryTest, TheGaugeAgreesWithTheProcess) {
-#ifdef CONDUCTOR_INSTRUMENTED
-  GTEST_SKIP() << "the memory of an instrumented process is its sanitizer's";
-#endif
   constexpr std::size_t kBlocks = 2'000'000;
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -327,6 +327,41 @@ TEST(RunsTest, AHoleThatComesBackAsAnotherBlockTakesTheRunApart) {
   EXPECT_EQ(world.state->index().blocks(), 6u);
 }
 
+// A thread remembers the first of a large set. Ids of sets, holders and rows are used again, by
+// another index or by this one: what it remembers must not outlive what it is about.
+TEST(RunsTest, WhatAThreadRemembersOfASetIsOfThatSetOnly) {
+  constexpr int kInstances = 60;  // a large set
+  for (int round = 0; round < 60; ++round) {
+    const bool ascending = round % 3 == 0;
+    StateWorld world;
+    std::vector<std::string> names;
+    for (int i = 0; i < kInstances; ++i) {
+      names.push_back("i" + std::to_string(100 + (ascending ? i : kInstances - i)));
+      world.Store(world.Register(names.back()), NamesFrom(100, 1), std::nullopt, {1}, {});
+    }
+    std::sort(names.begin(), names.end());
+    const std::uint64_t fingerprint = FingerprintV1(TokensOf({1}), {});
+    QueryOptions options;
+    options.top_k = 3;
+    for (int removed = 0; removed < 3; ++removed) {
+      const QueryAnswer best =
+          MatchFingerprints(world.state->index(), {StateWorld::Key(), {&fingerprint, 1}, options});
+      ASSERT_EQ(best.instances.size(), 3u);
+      for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(best.instances[i].instance_id, names[i]);
+        EXPECT_EQ(best.instances[i].best.disk, kTestBlockSize);
+      }
+      // Another one takes the place of the first: its row, and in time its holder's id.
+      world.Unregister(names.front());
+      while (world.state->CleanupSlice(1'000)) {
+      }
+      names.front() = "a" + std::to_string(removed);
+      world.Store(world.Register(names.front()), NamesFrom(100, 1), std::nullopt, {1}, {});
+      std::sort(names.begin(), names.end());
+    }
+  }
+}
+
 TEST(RunsTest, MatchLengthIsTheFirstDifference) {
   RandomSource random(Seed());
   for (std::size_t size = 0; size <= 70; ++size) {
