@@ -28,16 +28,16 @@ Result<Seq> MemoryEventLog::Append(std::span<const Record> records, Durability d
   if (failure) return End(failure->error);
   if (durability == Durability::kSynced) {
     if (auto error = std::exchange(sync_failure_, std::nullopt)) return End(*error);
-    synced_ = records_.size();
+    synced_ = Last();
   }
-  return records_.size();
+  return Last();
 }
 
 Status MemoryEventLog::Sync() {
   const WriteLock lock(mutex_);
   if (ended_) return Ended();
   if (auto error = std::exchange(sync_failure_, std::nullopt)) return End(*error);
-  synced_ = records_.size();
+  synced_ = Last();
   return {};
 }
 
@@ -45,12 +45,34 @@ Result<Seq> MemoryEventLog::Reopen() {
   const WriteLock lock(mutex_);
   if (auto error = std::exchange(reopen_failure_, std::nullopt)) return End(*error);
   ended_.reset();
-  return records_.size();
+  return Last();
+}
+
+tl::unexpected<Error> MemoryEventLog::Forgotten(Seq seq) const {
+  return MakeError(ErrorCode::kOutOfRange, "record " + std::to_string(seq) +
+                                               ": the log begins at " + std::to_string(first_));
+}
+
+Status MemoryEventLog::DropBelow(Seq first) {
+  const WriteLock lock(mutex_);
+  if (first > synced_ + 1) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "record " + std::to_string(first) + ": not on disk yet");
+  }
+  if (first <= first_) return {};
+  records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(first - first_));
+  first_ = first;
+  return {};
+}
+
+Seq MemoryEventLog::FirstSeq() const {
+  const ReadLock lock(mutex_);
+  return first_;
 }
 
 Seq MemoryEventLog::LastSeq() const {
   const ReadLock lock(mutex_);
-  return records_.size();
+  return Last();
 }
 
 Status MemoryEventLog::Read(Seq from, Seq to,
@@ -58,13 +80,15 @@ Status MemoryEventLog::Read(Seq from, Seq to,
   if (from == 0) {
     return MakeError(ErrorCode::kOutOfRange, "record 0: the log begins at 1");
   }
+  if (from < FirstSeq()) return Forgotten(from);
   const Seq last = std::min(to, LastSeq());
   for (Seq seq = from; seq <= last; ++seq) {
     Record record;  // a copy, so that the visitor runs without the lock
     {
       const ReadLock lock(mutex_);
-      if (seq > records_.size()) break;  // a crash took it
-      record = records_[seq - 1];
+      if (seq > Last()) break;  // a crash took it
+      if (seq < first_) return Forgotten(seq);
+      record = records_[seq - first_];
     }
     CONDUCTOR_RETURN_IF_ERROR(visit(seq, record));
   }
@@ -73,7 +97,7 @@ Status MemoryEventLog::Read(Seq from, Seq to,
 
 void MemoryEventLog::CrashForTest(bool lose_unsynced) {
   const WriteLock lock(mutex_);
-  if (lose_unsynced) records_.resize(synced_);
+  if (lose_unsynced) records_.resize(synced_ + 1 - first_);
   ended_ = Error{ErrorCode::kUnavailable, "memory log: crashed", "", "", -1};
 }
 

@@ -20,7 +20,8 @@ class MemoryEventLog : public EventLog {
   Result<Seq> Append(std::span<const Record> records, Durability durability) override;
   Status Sync() override;
   Result<Seq> Reopen() override;
-  Seq FirstSeq() const override { return 1; }
+  Status DropBelow(Seq first) override;
+  Seq FirstSeq() const override;
   Seq LastSeq() const override;
   Status Read(Seq from, Seq to,
               const std::function<Status(Seq, const Record&)>& visit) const override;
@@ -38,10 +39,13 @@ class MemoryEventLog : public EventLog {
  private:
   tl::unexpected<Error> End(Error error);
   tl::unexpected<Error> Ended() const;
+  tl::unexpected<Error> Forgotten(Seq seq) const;
+  Seq Last() const { return first_ + records_.size() - 1; }
 
   mutable std::shared_mutex mutex_;  // guards everything below
-  std::vector<Record> records_;      // Invariant: the record at position i + 1 is records_[i].
-  std::size_t synced_ = 0;           // Invariant: synced_ <= records_.size().
+  Seq first_ = 1;
+  std::vector<Record> records_;  // Invariant: the record at position first_ + i is records_[i].
+  Seq synced_ = 0;               // Invariant: synced_ < first_ + records_.size().
   std::optional<Error> ended_;       // why the handle takes no more writes
   struct AppendFailure {
     Error error;

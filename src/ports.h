@@ -38,6 +38,11 @@ class EventLog {
   // was appended without sync). The caller writes the missing records again.
   virtual Result<Seq> Reopen() = 0;
 
+  // Forgets the records before `first`: FirstSeq() is at least that from now on, also after a
+  // restart. kInvalidArgument: records before `first` are not on disk yet. Called when a durable snapshot holds what they said. The space
+  // comes back in whole files, soon. Errors change nothing and do not end the handle. Thread-safe.
+  virtual Status DropBelow(Seq first) = 0;
+
   // The oldest and newest positions; first > last means empty.
   virtual Seq FirstSeq() const = 0;
   virtual Seq LastSeq() const = 0;
@@ -48,20 +53,15 @@ class EventLog {
                       const std::function<Status(Seq, const Record&)>& visit) const = 0;
 };
 
-// Snapshots of the state at one log position. (The first release offers only CreateCheckpoint: a
-// complete copy of the store that can be opened as a data directory.)
+// One snapshot, or one checkpoint (src/snapshot_store.h).
 struct SnapshotInfo {
   Seq seq = 0;
   std::uint64_t bytes = 0;
   std::string path;
-};
-class SnapshotStore {
- public:
-  virtual ~SnapshotStore() = default;
-  // A complete, consistent copy of the log up to its last position, in a new directory below the
-  // store's own. Thread-safe.
-  virtual Result<SnapshotInfo> CreateCheckpoint() = 0;
-  virtual Result<std::vector<SnapshotInfo>> ListCheckpoints() const = 0;
+  std::int64_t created_unix_ms = 0;
+  std::uint64_t blocks = 0;
+  std::string digest = {};  // of the state, 32 hex digits; empty: not known
+  std::string damage = {};  // why it cannot be used; empty: nothing is known against it
 };
 
 class Clock {

@@ -45,8 +45,13 @@ struct ContextView {
 
 struct Readiness {
   bool ready = false;
-  std::string phase;  // "rebuilding", "catching_up", "ready", "draining", "log_failed"
-  Seq replayed = 0, total = 0;
+  // "loading_snapshot", "rebuilding", "catching_up", "ready", "draining", "log_failed"
+  std::string phase;
+  Seq replayed = 0, total = 0;  // of the log: the position reached, and the last one
+  // While the state is rebuilt: blocks read from the snapshot and block operations from the log.
+  std::uint64_t blocks_done = 0;
+  double blocks_per_s = 0, percent = 0;  // of snapshot and log together
+  double seconds_left = -1;              // -1: not known yet
   std::uint64_t streams_waiting = 0;
 };
 
@@ -60,6 +65,13 @@ struct StatusView {
   std::uint64_t blocks = 0, contexts = 0, registrations = 0, fragments = 0, index_bytes = 0;
   std::uint64_t max_blocks = 0, max_bytes = 0;  // the caps; 0: none
   std::uint64_t evicted_blocks = 0;             // given up to stay below them, since the start
+  // The newest good snapshot; 0 and -1: none.
+  Seq snapshot_seq = 0;
+  std::int64_t snapshot_age_ms = -1;
+  std::uint64_t snapshot_bytes = 0;
+  double snapshot_percent = -1;  // of the one that is being written; -1: none is
+  std::uint64_t snapshots_made = 0, snapshots_failed = 0;  // since the start
+  std::string snapshot_error;                              // of the last attempt; empty: it is fine
   std::uint64_t queue_frames = 0;
   std::string log_error;  // empty: the log takes writes
   // Static registrations that could not be made at the start, and why.
@@ -98,10 +110,27 @@ class Service {
   virtual Result<StatusView> GetStatus() const = 0;
   virtual std::vector<MetricSample> CollectMetrics() const = 0;
 
+  // A snapshot of the state as it is now; returns when it is on disk and was read back. The log
+  // below the snapshot before it is dropped. kUnavailable: the log does not take writes, or one
+  // that is being written was given up.
   virtual Result<SnapshotInfo> CreateSnapshot() = 0;
+  // Newest first, damaged ones too.
   virtual Result<std::vector<SnapshotInfo>> ListSnapshots() const = 0;
-  // Records [from, from + count) rendered for `inspect log`, one text line each fact.
-  virtual Result<std::vector<std::string>> InspectLog(Seq from, std::uint32_t count_max) const = 0;
+  // Removes all but the newest `keep` good snapshots (at least 1), and what is damaged; returns
+  // those removed.
+  virtual Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep) = 0;
+  // A complete copy of log and snapshots below the data directory, for `snapshot export`, which
+  // removes it when it has been copied.
+  virtual Result<SnapshotInfo> CreateCheckpoint() = 0;
+  virtual Status RemoveCheckpoint(const std::string& path) = 0;
+  // Facts of records [from, from + count) rendered for `inspect log`, one text line each; of one
+  // stream, or (0) of all. `next` is where to go on. kOutOfRange: `from` was dropped from the log.
+  struct LogLines {
+    std::vector<std::string> lines;
+    Seq next = 0, last = 0;  // last: the newest position
+  };
+  virtual Result<LogLines> InspectLog(Seq from, std::uint32_t count_max,
+                                      StreamId stream) const = 0;
   // Holders of a block by its 64-bit name in every context, one text line each.
   virtual Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const = 0;
 

@@ -169,6 +169,31 @@ Status RocksDbEventLog::Read(Seq from, Seq to,
   return {};
 }
 
+Status RocksDbEventLog::DropBelow(Seq) {
+  return MakeError(ErrorCode::kUnimplemented, "drop");
+}
+std::unique_ptr<ImageEncoder> RocksDbEventLog::NewEncoder() const {
+  return nullptr;
+}
+Result<std::unique_ptr<ImageFile>> RocksDbEventLog::CreateImage(Seq) {
+  return MakeError(ErrorCode::kUnimplemented, "image");
+}
+Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListSnapshots() const {
+  return std::vector<SnapshotInfo>{};
+}
+Status RocksDbEventLog::ReadSnapshot(Seq, ImageVisitor&) const {
+  return MakeError(ErrorCode::kUnimplemented, "image");
+}
+Status RocksDbEventLog::RemoveSnapshot(Seq) {
+  return MakeError(ErrorCode::kUnimplemented, "image");
+}
+Status RocksDbEventLog::RemoveCheckpoint(const std::string&) {
+  return MakeError(ErrorCode::kUnimplemented, "image");
+}
+Status RocksDbEventLog::SetAside(Seq) {
+  return MakeError(ErrorCode::kUnimplemented, "image");
+}
+
 Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
   const std::lock_guard<std::mutex> checkpoint_lock(checkpoint_mutex_);
   const ReadLock lock(store_mutex_);

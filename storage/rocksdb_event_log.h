@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "src/ports.h"
+#include "src/snapshot_store.h"
 #include "storage/recovery_report.h"
 
 namespace rocksdb {
@@ -63,6 +64,14 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status Read(Seq from, Seq to,
               const std::function<Status(Seq, const Record&)>& visit) const override;
 
+  Status DropBelow(Seq first) override;
+  std::unique_ptr<ImageEncoder> NewEncoder() const override;
+  Result<std::unique_ptr<ImageFile>> CreateImage(Seq seq) override;
+  Result<std::vector<SnapshotInfo>> ListSnapshots() const override;
+  Status ReadSnapshot(Seq seq, ImageVisitor& visitor) const override;
+  Status RemoveSnapshot(Seq seq) override;
+  Status SetAside(Seq seq) override;
+  Status RemoveCheckpoint(const std::string& path) override;
   Result<SnapshotInfo> CreateCheckpoint() override;
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
 

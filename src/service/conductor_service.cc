@@ -157,23 +157,23 @@ std::vector<MetricSample> ConductorService::CollectMetrics() const {
   return impl_->CollectMetrics();
 }
 Result<SnapshotInfo> ConductorService::CreateSnapshot() {
-  return impl_->snapshots_.CreateCheckpoint();
+  return MakeError(ErrorCode::kUnimplemented, "snapshots");
 }
 Result<std::vector<SnapshotInfo>> ConductorService::ListSnapshots() const {
-  return impl_->snapshots_.ListCheckpoints();
+  return impl_->snapshots_.ListSnapshots();
 }
-Result<std::vector<std::string>> ConductorService::InspectLog(Seq from,
-                                                              std::uint32_t count_max) const {
-  std::vector<std::string> lines;
-  const Seq first = std::max<Seq>(from, impl_->log_.FirstSeq());
-  const Seq last = std::min<Seq>(impl_->log_.LastSeq(), first + count_max - 1);
-  if (count_max == 0 || first > last) return lines;
-  CONDUCTOR_RETURN_IF_ERROR(
-      impl_->log_.Read(first, last, [&](Seq seq, const Record& record) -> Status {
-        for (std::string& line : RenderRecord(seq, record)) lines.push_back(std::move(line));
-        return {};
-      }));
-  return lines;
+Result<std::vector<SnapshotInfo>> ConductorService::PruneSnapshots(std::uint32_t) {
+  return MakeError(ErrorCode::kUnimplemented, "snapshots");
+}
+Result<SnapshotInfo> ConductorService::CreateCheckpoint() {
+  return impl_->snapshots_.CreateCheckpoint();
+}
+Status ConductorService::RemoveCheckpoint(const std::string& path) {
+  return impl_->snapshots_.RemoveCheckpoint(path);
+}
+Result<Service::LogLines> ConductorService::InspectLog(Seq from, std::uint32_t count_max,
+                                                       StreamId stream) const {
+  return InspectRecords(impl_->log_, from, count_max, stream);
 }
 Result<std::vector<std::string>> ConductorService::InspectBlock(std::uint64_t hash) const {
   return impl_->InspectBlock(hash);

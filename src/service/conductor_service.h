@@ -13,6 +13,7 @@
 
 #include "src/limits.h"
 #include "src/ports.h"
+#include "src/snapshot_store.h"
 #include "src/service.h"
 
 namespace conductor {
@@ -62,7 +63,10 @@ class ConductorService final : public Service, public FactSink, public DigestSou
   std::vector<MetricSample> CollectMetrics() const override;
   Result<SnapshotInfo> CreateSnapshot() override;
   Result<std::vector<SnapshotInfo>> ListSnapshots() const override;
-  Result<std::vector<std::string>> InspectLog(Seq from, std::uint32_t count_max) const override;
+  Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep) override;
+  Result<SnapshotInfo> CreateCheckpoint() override;
+  Status RemoveCheckpoint(const std::string& path) override;
+  Result<LogLines> InspectLog(Seq from, std::uint32_t count_max, StreamId stream) const override;
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const override;
   const Limits& limits() const override;
 
@@ -81,7 +85,10 @@ class ConductorService final : public Service, public FactSink, public DigestSou
 Result<std::string> DigestOfLog(const EventLog& log, Seq until,
                                 const std::function<void(Seq)>& progress);
 
-// A record for people: one line per fact. Never salts, never tokens.
-std::vector<std::string> RenderRecord(Seq seq, const Record& record);
+// A record for people: one line per fact; of one stream, or (0) of all. Never salts, never tokens.
+std::vector<std::string> RenderRecord(Seq seq, const Record& record, StreamId stream = 0);
+// Service::InspectLog of any log.
+Result<Service::LogLines> InspectRecords(const EventLog& log, Seq from, std::uint32_t count_max,
+                                         StreamId stream);
 
 }  // namespace conductor

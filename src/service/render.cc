@@ -99,15 +99,51 @@ struct FactText {
   }
 };
 
+// 0: of no stream that has an id yet, or any more.
+StreamId StreamOf(const Fact& fact) {
+  return std::visit(
+      [](const auto& f) -> StreamId {
+        if constexpr (requires { f.stream; }) return f.stream;
+        return 0;
+      },
+      fact);
+}
+
 }  // namespace
 
-std::vector<std::string> RenderRecord(Seq seq, const Record& record) {
+std::vector<std::string> RenderRecord(Seq seq, const Record& record, StreamId stream) {
   std::vector<std::string> lines;
   lines.reserve(record.facts.size());
   for (const Fact& fact : record.facts) {
+    if (stream != 0 && StreamOf(fact) != stream) continue;
     lines.push_back("seq=" + std::to_string(seq) + " " + std::visit(FactText{}, fact));
   }
   return lines;
+}
+
+Result<Service::LogLines> InspectRecords(const EventLog& log, Seq from, std::uint32_t count_max,
+                                         StreamId stream) {
+  Service::LogLines found;
+  found.last = log.LastSeq();
+  const Seq first = log.FirstSeq();
+  if (from == 0) from = first;
+  if (from < first) {
+    return MakeError(ErrorCode::kOutOfRange, "record " + std::to_string(from) +
+                                                 " was dropped: a snapshot holds what it said; "
+                                                 "the log begins at " +
+                                                 std::to_string(first));
+  }
+  found.next = from;
+  if (count_max == 0 || from > found.last) return found;
+  const Seq to = std::min<Seq>(found.last, from + count_max - 1);
+  CONDUCTOR_RETURN_IF_ERROR(log.Read(from, to, [&](Seq seq, const Record& record) -> Status {
+    for (std::string& line : RenderRecord(seq, record, stream)) {
+      found.lines.push_back(std::move(line));
+    }
+    found.next = seq + 1;
+    return {};
+  }));
+  return found;
 }
 
 Result<std::string> DigestOfLog(const EventLog& log, Seq until,

@@ -85,6 +85,7 @@ class FaultyLog : public EventLog {
     }
     return inner.Reopen();
   }
+  Status DropBelow(Seq first) override { return inner.DropBelow(first); }
   Seq FirstSeq() const override { return inner.FirstSeq(); }
   Seq LastSeq() const override { return inner.LastSeq(); }
   Status Read(Seq from, Seq to,
@@ -215,11 +216,23 @@ class StillClock : public Clock {
 
 class NoSnapshots : public SnapshotStore {
  public:
-  Result<SnapshotInfo> CreateCheckpoint() override {
-    return MakeError(ErrorCode::kUnimplemented, "no snapshots in memory");
+  std::unique_ptr<ImageEncoder> NewEncoder() const override { return nullptr; }
+  Result<std::unique_ptr<ImageFile>> CreateImage(Seq) override { return None(); }
+  Result<std::vector<SnapshotInfo>> ListSnapshots() const override {
+    return std::vector<SnapshotInfo>{};
   }
+  Status ReadSnapshot(Seq, ImageVisitor&) const override { return None(); }
+  Status RemoveSnapshot(Seq) override { return None(); }
+  Status SetAside(Seq) override { return None(); }
+  Status RemoveCheckpoint(const std::string&) override { return None(); }
+  Result<SnapshotInfo> CreateCheckpoint() override { return None(); }
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override {
     return std::vector<SnapshotInfo>{};
+  }
+
+ private:
+  static tl::unexpected<Error> None() {
+    return MakeError(ErrorCode::kUnimplemented, "no snapshots in memory");
   }
 };
 
