@@ -47,6 +47,8 @@ class ModelPublisher {
   const std::string& name() const { return name_; }
   std::uint64_t published() const { return next_; }
   std::uint64_t restarts() const { return restarts_; }
+  // Those that began with the same frames again.
+  std::uint64_t repetitions() const { return repetitions_; }
   // What the cache of this life holds, and what any life ever held.
   const CacheContent& content() const { return content_; }
   const CacheContent& ever() const { return ever_; }
