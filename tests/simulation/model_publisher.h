@@ -66,7 +66,7 @@ class ModelPublisher {
   const enginesim::ReplayLayout layout_;
   std::vector<Batch> life_;    // by number
   std::deque<Batch> planned_;  // of a life that repeats the one before
-  std::uint64_t next_ = 0, restarts_ = 0;
+  std::uint64_t next_ = 0, restarts_ = 0, repetitions_ = 0;
   CacheContent content_, ever_;
 
   bool connected_ = false;
