@@ -25,6 +25,9 @@ struct ServiceOptions {
   Limits limits;
   LogSync log_sync = LogSync::kInterval;
   std::uint32_t log_sync_interval_ms = 100;
+  // A snapshot when this much has happened since the last one; 0: not for this reason.
+  std::uint64_t snapshot_interval_events = 1'000'000;  // events of frames
+  std::uint32_t snapshot_interval_s = 900;
   UnverifiedBlocks unverified_blocks = UnverifiedBlocks::kContent;
   std::string version, commit, data_dir;
   // One line per state change, key=value. Never salts, never tokens. Must be thread-safe.

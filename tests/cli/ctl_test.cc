@@ -242,17 +242,6 @@ TEST_F(OfflineCtlTest, InspectBlockNamesItsHolder) {
   EXPECT_EQ(Run({"inspect", "block", "1,2"}).code, ExitCode::kUsage);
 }
 
-TEST_F(OfflineCtlTest, VerifyComparesWithTheNewestSnapshot) {
-  ASSERT_EQ(Run({"snapshot", "create"}).code, ExitCode::kOk);
-  EXPECT_EQ(Json::parse(Run({"-o", "json", "snapshot", "list"}).out)["count"], 1);
-  const Outcome outcome = Run({"-o", "json", "verify"});
-  EXPECT_EQ(outcome.code, ExitCode::kOk) << outcome.err;
-  const Json json = Json::parse(outcome.out);
-  EXPECT_EQ(json["match"], true);
-  ASSERT_EQ(json["comparisons"].size(), 2u);
-  EXPECT_EQ(json["comparisons"][1]["digest"], json["comparisons"][0]["digest"]);
-}
-
 TEST_F(OfflineCtlTest, VerifySaysNoToAnotherDigest) {
   const Outcome outcome = Run({"verify", "--expect", std::string(32, '0')});
   EXPECT_EQ(outcome.code, ExitCode::kNo);
