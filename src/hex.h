@@ -1,4 +1,4 @@
-// Hexadecimal text of bytes and 128-bit sums.
+// Hexadecimal text of names and 128-bit sums.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,10 @@ inline std::string Hex128(unsigned __int128 value) {
     value >>= 4;
   }
   return text;
+}
+
+inline std::string Hex64(std::uint64_t value) {
+  return Hex128(value).substr(16);
 }
 
 }  // namespace conductor

@@ -155,6 +155,12 @@ StreamShared& ContextTable::AddStream(StreamId id, const ContextKey& context) {
   return shared;
 }
 
+void ContextTable::SkipStreams(StreamId next) {
+  while (streams_end_.load(std::memory_order_relaxed) < next) {
+    streams_end_.store(streams_.Allocate() + 1, std::memory_order_release);
+  }
+}
+
 void ContextTable::RemoveStream(StreamId id) {
   StreamShared& shared = streams_[static_cast<std::uint32_t>(id)];
   const ContextKey* context = shared.context.exchange(nullptr, std::memory_order_acq_rel);

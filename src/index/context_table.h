@@ -132,6 +132,8 @@ class ContextTable {
 
   // Streams, by StreamId, dense from 1.
   StreamShared& AddStream(StreamId id, const ContextKey& context);
+  // Ids up to `next` are used up: the next stream gets it.
+  void SkipStreams(StreamId next);
   void RemoveStream(StreamId id);
   StreamShared* FindStream(StreamId id) const;
 

@@ -108,6 +108,13 @@ StateId CachedTarget(const HolderTable& table, const HolderSet::Transition (&cac
 
 }  // namespace
 
+StateId HolderTable::SetOf(std::vector<HolderId> holders) {
+  std::uint64_t set_hash = 0;
+  for (const HolderId holder : holders) set_hash += MixHolder(holder);
+  const ContextId context = holders_[holders.front()].key.context;
+  return Intern(std::move(holders), set_hash, context, 0);
+}
+
 StateId HolderTable::WithHolder(StateId state, HolderId holder) {
   const std::uint64_t mixed = MixHolder(holder);
   if (state == 0) {

@@ -114,6 +114,8 @@ class HolderTable {
     return set != nullptr && set->live.load(std::memory_order_acquire) > 0;
   }
 
+  // The set of these, ascending and of one context.
+  StateId SetOf(std::vector<HolderId> holders);
   StateId WithHolder(StateId state, HolderId holder);
   StateId WithoutHolder(StateId state, HolderId holder);
   // Of a set that has retired holders: the set of the others.

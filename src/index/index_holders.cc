@@ -87,8 +87,15 @@ Sum128 PrefixIndex::MixRange(const RunView& run, std::uint32_t slot, std::uint32
 
 std::uint32_t PrefixIndex::Copies(EntryId id, HolderId holder) const {
   if (copies_.empty()) return 1;
-  auto it = copies_.find(CopyKeyOf(id, holder));
-  return it == copies_.end() ? 1 : it->second;
+  const std::uint32_t* found = copies_.Find(CopyKeyOf(id, holder));
+  return found == nullptr ? 1 : *found;
+}
+
+void PrefixIndex::SetCopies(EntryId id, HolderId holder, std::uint32_t copies) {
+  if (copies <= 1 && copies_.empty()) return;
+  const CopyKey key = CopyKeyOf(id, holder);
+  if (watch_ != nullptr) watch_->BeforeCopies(copies_.ShardOf(key));
+  copies > 1 ? copies_.Set(key, copies) : static_cast<void>(copies_.Erase(key));
 }
 
 // The engines'.
@@ -130,11 +137,11 @@ void PrefixIndex::AddHolder(EntryId id, HolderId holder, std::uint32_t copies) {
     if (after == before) return;
     h.sum -= Mix(id, before);
     h.sum += Mix(id, after);
-    copies_[CopyKeyOf(id, holder)] = after;
+    SetCopies(id, holder, after);
     return;
   }
   MoveState(id, holders_.WithHolder(state, holder));
-  if (copies > 1) copies_[CopyKeyOf(id, holder)] = copies;
+  if (copies > 1) SetCopies(id, holder, copies);
   if (h.key.pool == 0) h.sum += Mix(id, copies);
   h.blocks.fetch_add(1, std::memory_order_relaxed);
   ++h.memberships;
@@ -153,7 +160,7 @@ void PrefixIndex::RejectHolder(EntryId id, HolderId holder) {
 }
 
 void PrefixIndex::LeaveHolder(EntryId id, HolderId holder) {
-  if (!copies_.empty()) copies_.erase(CopyKeyOf(id, holder));
+  SetCopies(id, holder, 0);
   MoveState(id, holders_.WithoutHolder(StateOf(id), holder));
   LoseMembership(holder);
 }
@@ -179,7 +186,7 @@ void PrefixIndex::ForgetHolders(EntryId id) {
   }
   MoveState(id, holders_.WithoutRetired(state));
   for (HolderId holder : gone) {
-    if (!copies_.empty()) copies_.erase(CopyKeyOf(id, holder));
+    SetCopies(id, holder, 0);
     LoseMembership(holder);
   }
 }
@@ -223,6 +230,7 @@ void PrefixIndex::MoveState(EntryId id, StateId target) {
   Entry& e = entries_[id];
   const StateId source = e.state.load(std::memory_order_relaxed);
   if (source == target) return;
+  Touch(id);
   const bool fragment = IsFragment(e.block_class.load(std::memory_order_relaxed));
   if (target != 0) CountEntries(*holders_.Mutable(target), fragment, +1);
   if (source != 0) CountEntries(*holders_.Mutable(source), fragment, -1);
@@ -236,6 +244,7 @@ void PrefixIndex::SetStates(const RunView& run, std::uint32_t slot, std::uint32_
                             StateId target) {
   const StateId source = run.states[slot].load(std::memory_order_relaxed);
   if (source == target) return;
+  Touch(run.base);
   if (target != 0) CountEntries(*holders_.Mutable(target), false, count);
   if (source != 0) CountEntries(*holders_.Mutable(source), false, -std::int64_t{count});
   run.SetStates(slot, count, target);
@@ -274,6 +283,7 @@ void PrefixIndex::RetireDetached(const std::vector<HolderId>& holders) {
 
 bool PrefixIndex::CleanupSlice(std::size_t budget) {
   if (parts_.CleanupSlice(budget)) return true;
+  if (watch_ == nullptr) copies_.Shrink();
   std::int64_t left = static_cast<std::int64_t>(budget);
   for (; left > 0 && !merges_.empty(); left -= kRunSlotsMax) {
     const EntryId end = merges_.front();

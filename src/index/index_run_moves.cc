@@ -63,7 +63,8 @@ void PrefixIndex::MoveSlots(const RunView& from, std::uint32_t first, std::uint3
 
 // The whole run, in one that has room for `slots` (at most 64).
 PrefixIndex::RunView PrefixIndex::MoveRun(const RunView& run, std::uint32_t slots) {
-  const RunView to = runs_.Allocate(std::min(slots, kRunSlotsMax));
+  Touch(run.base);
+  const RunView to = NewRun(std::min(slots, kRunSlotsMax));
   const EntryId parent = run.run->parent.load(std::memory_order_relaxed);
   const ContextId context = run.run->context;
   to.run->context = context;
@@ -108,6 +109,7 @@ bool PrefixIndex::Merge(EntryId end) {
   const ContextId context = run.run->context;
   const std::uint32_t moved = std::min(below.size(), kRunSlotsMax - size);
   const std::uint32_t rest = below.size() - moved;
+  Touch(below.base);
   below.run->life.store(Run::kMoved, std::memory_order_release);
   RemoveChild(end, child);
   const RunView to = MoveRun(run, size + moved);
@@ -115,7 +117,7 @@ bool PrefixIndex::Merge(EntryId end) {
   MoveSlots(below, 0, moved, to);
   const std::uint64_t link = ContentHash(context, to.names[size - 1], below.fingerprints[0]);
   if (rest > 0) {
-    const RunView tail = runs_.Allocate(rest);
+    const RunView tail = NewRun(rest);
     const EntryId new_end = to.base + to.size() - 1;
     tail.run->context = context;
     tail.run->facts = below.run->facts;
@@ -173,6 +175,7 @@ EntryId PrefixIndex::Loosen(EntryId slot) {
   const std::uint32_t size = run.size();
   const ContextId context = run.run->context;
   const EntryId top = run.run->parent.load(std::memory_order_relaxed);
+  Touch(run.base);
   run.run->life.store(Run::kMoved, std::memory_order_release);
   RemoveChild(top, run.base);
   std::vector<EntryId> made(size);

@@ -97,12 +97,12 @@ std::size_t PrefixIndex::AppendToRun(ContextId context, EntryId above,
     }
   }
   if (!at_end) {
-    run = runs_.Allocate(
-        static_cast<std::uint32_t>(std::min<std::size_t>(blocks.size(), kRunSlotsMax)));
+    run = NewRun(static_cast<std::uint32_t>(std::min<std::size_t>(blocks.size(), kRunSlotsMax)));
     run.run->context = context;
     run.run->facts = facts;
     run.run->parent.store(above, std::memory_order_relaxed);
   }
+  if (at_end) Touch(run.base);
   const std::uint32_t begin = run.size();
   const auto room =
       static_cast<std::uint32_t>(std::min<std::size_t>(blocks.size(), run.capacity - begin));
@@ -296,6 +296,7 @@ EntryId PrefixIndex::Adopt(EntryId entry, EntryId above, const Arrival& arrival)
                   RunFacts(arrival.check, arrival.extra_keys_on_wire), state, &slot) == 0) {
     return 0;
   }
+  Touch(entry);
   // The state went over as it is: the sets count the same.
   e.state.store(0, std::memory_order_release);
   while (e.first_child != 0) {

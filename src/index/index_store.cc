@@ -174,9 +174,7 @@ void PrefixIndex::LoseCopy(EntryId id, HolderId holder) {
     Holder& h = holders_.holder(holder);
     h.sum -= Mix(id, copies);
     h.sum += Mix(id, copies - 1);
-    const CopyKey key = CopyKeyOf(id, holder);
-    copies > 2 ? static_cast<void>(copies_[key] = copies - 1)
-               : static_cast<void>(copies_.erase(key));
+    SetCopies(id, holder, copies - 1);
     return;
   }
   DropHolder(id, holder);

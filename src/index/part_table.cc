@@ -15,8 +15,13 @@ std::uint64_t PartTable::HashOf(std::string_view text) {
 PartTable::SetId PartTable::Find(HolderId holder, std::uint64_t name) const {
   const auto held = by_holder_.find(holder);
   if (held == by_holder_.end()) return 0;
-  const auto found = held->second.names.find(name);
-  return found == held->second.names.end() ? 0 : found->second;
+  const SetId* found = held->second.names->Find(name);
+  return found == nullptr ? 0 : *found;
+}
+
+const PartTable::Names* PartTable::NamesOf(HolderId holder) const {
+  const auto held = by_holder_.find(holder);
+  return held == by_holder_.end() ? nullptr : held->second.names.get();
 }
 
 bool PartTable::Knows(HolderId holder, std::uint64_t name) const {
@@ -57,12 +62,16 @@ PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint
   if (from != 0 && !change.before) --held.incomplete, --incomplete_;
   if (to != 0 && !change.after) ++held.incomplete, ++incomplete_;
   if (from == 0) ++names_;
+  if (watch_ != nullptr) watch_->BeforeParts(held.names.get(), held.names->ShardOf(name));
   if (to != 0) {
-    held.names[name] = to;
+    held.names->Set(name, to);
   } else {
-    held.names.erase(name);
+    held.names->Erase(name);
     --names_;
-    if (held.names.empty()) by_holder_.erase(holder);
+    if (held.names->empty()) {
+      if (watch_ != nullptr) garbage_.push_back(std::move(held.names));
+      by_holder_.erase(holder);
+    }
   }
   Release(from);
   return change;
@@ -85,7 +94,7 @@ PartTable::SetId PartTable::Intern(std::vector<Part> parts) {
     id = free_.back();
     free_.pop_back();
   }
-  Set& set = sets_[id];
+  PartSet& set = sets_[id];
   set.key = key;
   set.uses = 1;
   set.mix = 0;
@@ -104,14 +113,14 @@ PartTable::SetId PartTable::Intern(std::vector<Part> parts) {
 
 void PartTable::Release(SetId id) {
   if (id == 0 || --sets_[id].uses > 0) return;
-  Set& set = sets_[id];
+  PartSet& set = sets_[id];
   const auto [begin, end] = sets_by_key_.equal_range(set.key);
   const auto found =
       std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; });
   CHECK(found != end);
   sets_by_key_.erase(found);
   part_slots_ -= set.parts.size();
-  set = Set{};
+  set = PartSet{};
   free_.push_back(id);
 }
 
@@ -123,11 +132,12 @@ void PartTable::Retire(HolderId holder) {
 }
 
 bool PartTable::CleanupSlice(std::size_t budget) {
-  while (!garbage_.empty()) {
-    Names& names = garbage_.front();
+  while (!garbage_.empty() && watch_ == nullptr) {
+    Names& names = *garbage_.front();
     while (!names.empty() && budget > 0) {
-      Release(names.begin()->second);
-      names.erase(names.begin());
+      const std::uint64_t name = names.Any();
+      Release(*names.Find(name));
+      names.Erase(name);
       --names_;
       --budget;
     }
@@ -139,7 +149,7 @@ bool PartTable::CleanupSlice(std::size_t budget) {
 
 std::size_t PartTable::bytes() const {
   constexpr std::size_t kNodeBytes = 40;  // of a hash map of two words
-  return names_ * kNodeBytes + sets_.size() * (sizeof(Set) + kNodeBytes) +
+  return names_ * kNodeBytes + sets_.size() * (sizeof(PartSet) + kNodeBytes) +
          part_slots_ * sizeof(Part);
 }
 

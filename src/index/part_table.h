@@ -12,12 +12,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "src/index/change_watch.h"
 #include "src/index/entry.h"
 #include "src/index/mix.h"
+#include "src/index/sharded_map.h"
 
 namespace conductor {
 
@@ -40,6 +44,10 @@ class PartTable {
   // kUnchanged: the holder has no such part.
   Change Remove(HolderId holder, std::size_t needed, std::uint64_t name, const Part& part);
 
+  // All parts of a name, ascending, in place of those it has.
+  Change Set(HolderId holder, std::size_t needed, std::uint64_t name, std::vector<Part> parts) {
+    return Move(holder, needed, name, std::move(parts));
+  }
   // All parts of a name.
   Change Clear(HolderId holder, std::size_t needed, std::uint64_t name);
 
@@ -53,14 +61,23 @@ class PartTable {
   bool CleanupSlice(std::size_t budget);
   std::size_t bytes() const;
 
- private:
+  // While there is one, nothing that it may still look at is given back.
+  void SetWatch(ChangeWatch* watch) { watch_ = watch; }
   using SetId = std::uint32_t;  // 0: the empty set
-  using Names = std::unordered_map<std::uint64_t, SetId>;
+  struct NameHash {
+    std::size_t operator()(std::uint64_t name) const { return HashMix(name, 0x7061727473ull); }
+  };
+  using Names = ShardedMap<std::uint64_t, SetId, NameHash>;
+  // nullptr: none. Valid while a watch is set, whatever becomes of the holder.
+  const Names* NamesOf(HolderId holder) const;
+  std::span<const Part> PartsOf(SetId set) const { return sets_[set].parts; }
+
+ private:
   struct Held {
-    Names names;
+    std::unique_ptr<Names> names = std::make_unique<Names>();
     std::uint64_t incomplete = 0;
   };
-  struct Set {
+  struct PartSet {
     std::vector<Part> parts;  // ascending
     std::size_t slots = 0;    // different ones that are filled
     Sum128 mix = 0;           // sum over the parts
@@ -75,11 +92,12 @@ class PartTable {
 
   std::unordered_map<HolderId, Held> by_holder_;
   std::uint64_t incomplete_ = 0;
-  std::deque<Names> garbage_;
-  std::vector<Set> sets_ = std::vector<Set>(1);
+  std::deque<std::unique_ptr<Names>> garbage_;
+  std::vector<PartSet> sets_ = std::vector<PartSet>(1);
   std::vector<SetId> free_;
   std::unordered_multimap<std::uint64_t, SetId> sets_by_key_;  // looked up, never iterated
   std::size_t names_ = 0, part_slots_ = 0;
+  ChangeWatch* watch_ = nullptr;
 };
 
 }  // namespace conductor

@@ -20,6 +20,11 @@ class PoolTable {
   PoolId Find(const std::string& backend_id, const std::string& tenant_id) const;
   // 0 when kPoolsMax is reached.
   PoolId FindOrAdd(const std::string& backend_id, const std::string& tenant_id);
+  // In the order of their texts.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    for (const auto& [key, id] : ids_) visit(id, key.first, key.second);
+  }
   // Identity by facts; 0 for the id 0.
   Sum128 Mix(PoolId id) const { return mixes_[id]; }
 

@@ -22,7 +22,7 @@ PrefixIndex::~PrefixIndex() {
 std::size_t PrefixIndex::bytes() const {
   return entries_.bytes() + digest_names_.bytes() + digests_.bytes() + by_name_.bytes() +
          by_content_.bytes() + by_projected_.bytes() + runs_.bytes() + slots_by_name_.bytes() +
-         runs_by_link_.bytes() + holders_.bytes() + parts_.bytes() + copies_.size() * 48;
+         runs_by_link_.bytes() + holders_.bytes() + parts_.bytes() + copies_.bytes();
 }
 
 // --- names --------------------------------------------------------------------------------------
@@ -101,6 +101,7 @@ EntryId PrefixIndex::AsParent(StreamId stream, EntryId stored, const BlockName& 
 EntryId PrefixIndex::NewEntry(ContextId context, Scope scope, NameRef name) {
   const EntryId id = entries_.Allocate();
   Entry& e = entries_[id];
+  if (watch_ != nullptr) watch_->OnNewBlock(id);
   e.projected = name.projected;
   e.context = context;
   e.scope = scope;
@@ -284,6 +285,7 @@ void PrefixIndex::SetLink(EntryId id, EntryId parent, const LinkFacts& facts,
                           BlockClass block_class) {
   Entry& e = entries_[id];
   CHECK(e.parent.load(std::memory_order_relaxed) == 0);
+  Touch(id);
   AdjustSums(id, false);
   e.fingerprint.store(facts.fingerprint, std::memory_order_release);
   e.length.store(facts.length, std::memory_order_release);
@@ -302,6 +304,7 @@ void PrefixIndex::ClearLink(EntryId id) {
   SetClass(id, BlockClass::kNone);
   const EntryId parent = e.parent.load(std::memory_order_relaxed);
   if (parent == 0) return;
+  Touch(id);
   e.parent.store(0, std::memory_order_release);
   if (e.scope == kSharedScope) --contexts_.context(e.context).linked_entries;
   e.length.store(0, std::memory_order_release);
@@ -313,6 +316,7 @@ void PrefixIndex::SetClass(EntryId id, BlockClass block_class) {
   Entry& e = entries_[id];
   const BlockClass old = e.block_class.load(std::memory_order_relaxed);
   if (old == block_class) return;
+  Touch(id);
   if (IsContent(old) && !IsContent(block_class)) RemoveContent(id);
   const StateId state = e.state.load(std::memory_order_relaxed);
   if (state != 0 && IsFragment(old) != IsFragment(block_class)) {

@@ -36,11 +36,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "src/fact.h"
+#include "src/index/change_watch.h"
 #include "src/index/chunked_array.h"
 #include "src/index/context_table.h"
 #include "src/index/entry.h"
@@ -50,6 +50,7 @@
 #include "src/index/pool_table.h"
 #include "src/index/run_table.h"
 #include "src/index/segment_map.h"
+#include "src/index/sharded_map.h"
 #include "src/limits.h"
 #include "src/types.h"
 
@@ -150,6 +151,11 @@ class PrefixIndex {
   // nothing left. Changes neither answers nor digests.
   bool CleanupSlice(std::size_t budget);
   void Reclaim() { retired_.Reclaim(); }
+  // At most one at a time; nullptr: none.
+  void SetWatch(ChangeWatch* watch) {
+    watch_ = watch;
+    parts_.SetWatch(watch);
+  }
 
   // The streams that lost a block's place (joins that contradicted, orphans of a cycle) since the
   // last call, one entry for each loss.
@@ -243,6 +249,20 @@ class PrefixIndex {
 
  private:
   friend class VictimSweep;  // victims.h: a reader of the writer's thread
+  friend class ImageCut;     // state/image_cut.h: the same
+  friend class ImageLoader;  // state/image_loader.h: fills an index that nobody reads yet
+
+  // Before anything of a run or an entry changes that an image must still see.
+  void Touch(EntryId id) const {
+    if (watch_ != nullptr) [[unlikely]] {
+      watch_->BeforeBlock(id);
+    }
+  }
+  RunTable::View NewRun(std::uint32_t slots) {
+    const RunTable::View run = runs_.Allocate(slots);
+    if (watch_ != nullptr) watch_->OnNewBlock(run.base);
+    return run;
+  }
 
   static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected) {
     return HashMix((std::uint64_t{context} << 32) | scope, projected);
@@ -401,6 +421,7 @@ class PrefixIndex {
                                        : CopyKey{0, id, holder};
   }
   std::uint32_t Copies(EntryId id, HolderId holder) const;
+  void SetCopies(EntryId id, HolderId holder, std::uint32_t copies);  // 1 or less: nothing to keep
   void AddHolder(EntryId id, HolderId holder, std::uint32_t copies);
   void DropHolder(EntryId id, HolderId holder);    // a live one: sums and counts
   void RejectHolder(EntryId id, HolderId holder);  // the same, counted as rejected
@@ -471,8 +492,9 @@ class PrefixIndex {
   SegmentMap by_projected_;
   SegmentMap slots_by_name_;  // flat: slots of runs, by shared name
   SegmentMap runs_by_link_;   // flat: first slots of runs, by content
-  // Only where there is more than one copy. Never iterated.
-  std::unordered_map<CopyKey, std::uint32_t, CopyKeyHash> copies_;
+  // Only where there is more than one copy.
+  ShardedMap<CopyKey, std::uint32_t, CopyKeyHash> copies_;
+  ChangeWatch* watch_ = nullptr;
   // Retired holders that some block still names. While there are any, the sweep goes round.
   std::uint64_t unclean_ = 0;
   std::uint32_t sweep_run_ = 0;  // a position of runs_

@@ -18,7 +18,7 @@ void StateMachine::ApplyFact(const Frame& fact) {
   }
   for (const Event& event : fact.events) {
     std::visit([&](const auto& e) { ApplyEvent(*stream, e); }, event);
-    for (StreamId loser : index_.TakeRejected()) ++streams_.at(loser).blocks_rejected;
+    for (StreamId loser : index_.TakeRejected()) ++Mutable(loser)->blocks_rejected;
   }
 }
 

@@ -1,9 +1,10 @@
 // Pools: what a store's objects do to the index.
-#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "src/state/pool_slots.h"
 #include "src/state/state_machine.h"
 
 namespace conductor {
@@ -18,16 +19,6 @@ ContextKey ContextOf(const Registration& registration, const PoolEvent& event) {
   if (!event.lora_name.empty()) key.lora_name = event.lora_name;
   if (event.block_size != 0) key.block_size = event.block_size;
   return key;
-}
-
-// Slots that make a block present: one, unless the registration names totals. A dimension of total
-// 0 or 1 tells nothing apart.
-std::size_t SlotsNeeded(const PoolParts& totals) {
-  std::uint64_t needed = 1;
-  for (const auto& [dimension, total] : totals) {
-    if (total > 1) needed = std::min<std::uint64_t>(needed * total, kPartsPerBlockMax);
-  }
-  return needed;
 }
 
 // The value of "name=value" among the part's coordinates ("tp=2@kv=k|...").
@@ -69,7 +60,7 @@ PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolEvent& eve
   object.tier = event.tier;
   object.name = event.name.projected;
   object.part = PartOf(stream.registration.pool_parts, event.part);
-  object.parts_needed = SlotsNeeded(stream.registration.pool_parts);
+  object.parts_needed = PartSlotsNeeded(stream.registration.pool_parts);
   return object;
 }
 
@@ -105,7 +96,7 @@ bool StateMachine::EvictParts(const StreamFacts& stream, ContextId context, cons
   object.stream = stream.id;
   object.tier = fact.tier;
   object.name = fact.name.projected;
-  object.parts_needed = SlotsNeeded(stream.registration.pool_parts);
+  object.parts_needed = PartSlotsNeeded(stream.registration.pool_parts);
   return index_.EvictParts(object);
 }
 

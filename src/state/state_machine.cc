@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/state/image_cut.h"
+
 namespace conductor {
 
 void StateMachine::Apply(const Record& record) {
@@ -26,7 +28,7 @@ void StateMachine::CloseContexts() {
       if (row == nullptr) continue;
       const StreamId stream = row->stream;
       index_.RetireHolders(stream, [id](const HolderKey& key) { return key.context == id; });
-      streams_.at(stream).contexts.erase(id);
+      Mutable(stream)->contexts.erase(id);
       index_.contexts().RemoveRow(id, stream);
     }
   }
@@ -44,7 +46,11 @@ const StreamFacts* StateMachine::FindStream(const ServiceKey& key) const {
 
 StreamFacts* StateMachine::Mutable(StreamId id) {
   auto it = streams_.find(id);
-  return it == streams_.end() ? nullptr : &it->second;
+  if (it == streams_.end()) return nullptr;
+  if (cut_ != nullptr) [[unlikely]] {
+    cut_->BeforeStream(it->second);
+  }
+  return &it->second;
 }
 
 void StateMachine::SetStreamState(StreamId stream, StreamState state) {
@@ -135,7 +141,7 @@ void StateMachine::ApplyFact(const Unregistered& fact) {
   auto it = by_key_.find(fact.key);
   if (it == by_key_.end()) return;
   const StreamId id = it->second;
-  StreamFacts& stream = streams_.at(id);
+  StreamFacts& stream = *Mutable(id);
   RetireAll(id);
   for (ContextId context : stream.contexts) index_.contexts().RemoveRow(context, id);
   if (stream.registration.type != PublisherType::kMooncake) {

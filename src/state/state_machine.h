@@ -21,6 +21,8 @@
 
 namespace conductor {
 
+class ImageCut;
+
 class StateMachine {
  public:
   StateMachine() = default;
@@ -47,6 +49,9 @@ class StateMachine {
   void SetStreamState(StreamId stream, StreamState state);
 
  private:
+  friend class ImageCut;     // takes an image while Apply goes on
+  friend class ImageLoader;  // fills an empty state from one
+
   StateMachine(const StateMachine&) = delete;
   StateMachine& operator=(const StateMachine&) = delete;
 
@@ -68,6 +73,7 @@ class StateMachine {
   void ApplyEvent(StreamFacts& stream, const PoolRemoved& event);
   void ApplyEvent(StreamFacts& stream, const PoolCleared& event);
 
+  // To be changed: an image that is being taken sees it first.
   StreamFacts* Mutable(StreamId id);
   // The context an event belongs to, opened when needed; 0 when it cannot be.
   ContextId OpenContext(StreamFacts& stream, const std::optional<std::string>& lora_name);
@@ -86,6 +92,7 @@ class StateMachine {
   std::map<ServiceKey, StreamId> by_key_;
   std::map<std::string, StreamId> by_endpoint_;
   StreamId next_stream_ = 1;
+  ImageCut* cut_ = nullptr;
   std::vector<ContextId> unregistered_;  // contexts that lost a registration in this fact
 };
 

@@ -113,6 +113,8 @@ std::string StatePair::Step() {
   std::string difference;
   if (cap_ != nullptr) difference = StayBelowCap();
   if (!difference.empty()) return Where() + difference + "\n" + Entries() + model_.Dump();
+  if (takes_images_) difference = StepImage();
+  if (!difference.empty()) return Where() + difference + "\n" + Entries() + model_.Dump();
   if (cleanup_.Percent(1)) difference = Restart();
   if (difference.empty()) difference = real_->index().Inconsistency();
   if (difference.empty()) difference = ComparePrompt();
@@ -128,7 +130,10 @@ std::string StatePair::Restart() {
   const std::string difference =
       Difference("digest", Hex128(real_->Digest()), Hex128(fresh->Digest()));
   if (!difference.empty()) return "restart, rebuilt as the model: " + difference;
-  if (cleanup_.Percent(50)) real_ = std::move(fresh);
+  if (cleanup_.Percent(50)) {
+    image_.reset();  // given up with the state it was taken from
+    real_ = std::move(fresh);
+  }
   return "";
 }
 

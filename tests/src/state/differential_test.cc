@@ -19,7 +19,7 @@ std::uint64_t EnvironmentNumber(const char* name, std::uint64_t fallback) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0) {
+void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0, bool images = false) {
   const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
   const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
   const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", 500);
@@ -29,6 +29,7 @@ void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     StatePair pair(seed, names, options);
     if (max_blocks != 0) pair.SetCap(max_blocks);
+    if (images) pair.TakeImages();
     for (std::uint64_t i = 0; i < records; ++i) {
       ASSERT_EQ(pair.Step(), "") << "CONDUCTOR_SEED=" << seed;
     }
@@ -49,6 +50,17 @@ TEST(DifferentialTest, ForgedStreamsAgreeWithTheModel) {
 
 TEST(DifferentialTest, StreamsAboveTheCapAgreeWithTheModel) {
   Compare(RealOptions(), /*max_blocks=*/20);
+}
+
+TEST(DifferentialTest, StatesFromImagesAgreeWithTheModel) {
+  RandomOpsOptions options = RealOptions();
+  options.forged_links = false;
+  options.mixed_spellings = false;
+  Compare(options, 0, /*images=*/true);
+}
+
+TEST(DifferentialTest, ForgedStatesFromImagesAgreeWithTheModel) {
+  Compare(RealOptions(), 0, /*images=*/true);
 }
 
 }  // namespace
