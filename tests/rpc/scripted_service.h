@@ -22,7 +22,7 @@
 
 namespace conductor::rpc {
 
-class ScriptedService final : public Service {
+class ScriptedService : public Service {
  public:
   explicit ScriptedService(Limits limits = {}) : limits_(limits) {}
 
