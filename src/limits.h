@@ -42,6 +42,9 @@ struct Limits {
   std::size_t group_frames_max = 512;           // frames of one group commit
   std::size_t group_bytes_max = 4u << 20;
   std::size_t unsynced_bytes_max = 64u << 20;   // records kept until a sync succeeds; full forces one
+  // --- snapshots ------------------------------------------------------------------------------
+  std::size_t snapshot_buffer_bytes_max = 64u << 20;      // encoded and not yet written: then it waits
+  std::size_t snapshot_set_aside_bytes_max = 512u << 20;  // beyond it the snapshot is given up
 
   // --- index ----------------------------------------------------------------------------------
   std::uint64_t max_blocks = 200'000'000;       // 0 = no cap

@@ -46,7 +46,7 @@ class MemoryEventLog : public EventLog {
   Seq first_ = 1;
   std::vector<Record> records_;  // Invariant: the record at position first_ + i is records_[i].
   Seq synced_ = 0;               // Invariant: synced_ < first_ + records_.size().
-  std::optional<Error> ended_;       // why the handle takes no more writes
+  std::optional<Error> ended_;   // why the handle takes no more writes
   struct AppendFailure {
     Error error;
     bool written;

@@ -49,6 +49,12 @@ class CondVar {
     condition_.wait_for(lock, timeout);
     lock.release();
   }
+  // The same without a timeout.
+  void Wait(Mutex& mutex) REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+  }
   void NotifyAll() { condition_.notify_all(); }
 
  private:

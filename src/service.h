@@ -50,7 +50,7 @@ struct Readiness {
   Seq replayed = 0, total = 0;  // of the log: the position reached, and the last one
   // While the state is rebuilt: blocks read from the snapshot and block operations from the log.
   std::uint64_t blocks_done = 0;
-  double blocks_per_s = 0, percent = 0;  // of snapshot and log together
+  double blocks_per_s = 0, percent = 0;  // of this phase
   double seconds_left = -1;              // -1: not known yet
   std::uint64_t streams_waiting = 0;
 };

@@ -1,4 +1,5 @@
-// The apply thread: append, apply, publish, acknowledge. And what it does when the log fails.
+// The apply thread: append, apply, publish, acknowledge. How the state comes back, at the start
+// and when the log fails, is in apply_recover.cc.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,8 +13,6 @@ namespace {
 constexpr std::size_t kCommandsPerRecordMax = 256;
 constexpr std::size_t kCleanupEntriesPerSlice = 2'048;
 constexpr std::chrono::milliseconds kIdleWait{500};
-constexpr std::int64_t kRecoverWaitMsMin = 100;
-constexpr std::int64_t kRecoverWaitMsMax = 5'000;
 
 StreamId StreamOf(const Fact& fact) {
   return std::visit(
@@ -37,11 +36,6 @@ bool EmptyFrames(std::vector<Fact>& facts) {
   return changed;
 }
 
-std::string Name(const ServiceKey& key) {
-  return "instance=" + key.instance_id + " tenant=" + key.tenant_id +
-         " dp_rank=" + std::to_string(key.dp_rank);
-}
-
 }  // namespace
 
 void ConductorService::Impl::ApplyLoop() {
@@ -49,10 +43,10 @@ void ConductorService::Impl::ApplyLoop() {
   ReconcileStatic();
   StartStreams();
   streams_started_.store(true, std::memory_order_release);
-  bool cleaning = true, evicting = false;
+  bool cleaning = true, evicting = false, imaging = false;
   while (true) {
-    ApplyQueue::Work work =
-        queue_.Take(cleaning || evicting ? std::chrono::milliseconds(0) : kIdleWait);
+    const bool busy = cleaning || evicting || imaging;
+    ApplyQueue::Work work = queue_.Take(busy ? std::chrono::milliseconds(0) : kIdleWait);
     if (work.stopping && work.Empty()) break;
     if (writer_.failed()) {
       const Recovered recovered = RecoverLog(/*after_write=*/false);
@@ -66,12 +60,14 @@ void ConductorService::Impl::ApplyLoop() {
     if (!work.commands.empty()) RunCommands(std::move(work.commands));
     if (!work.frames.empty() && !CommitFrames(std::move(work.frames))) break;
     if (!StayBelowCaps()) break;
+    imaging = snapshotter_.Step(*state_.load(), applied_.load());
     MutexLock lock(catalogue_mutex_);
     const bool was_cleaning =
         std::exchange(cleaning, state_.load()->CleanupSlice(kCleanupEntriesPerSlice));
     if (was_cleaning && !cleaning) cap_.LookAgain();
     evicting = cap_.IsEvicting() && !cap_.exhausted();
   }
+  snapshotter_.Abandon("the service is stopping");
   if (auto status = writer_.SyncNow(); !status) {
     Log(LogLevel::kError, "event=final_sync_failed error=\"" + status.error().message + "\"");
   }
@@ -89,112 +85,15 @@ void ConductorService::Impl::Fatal(const std::string& message) {
   if (callback) callback();
 }
 
-// The state from the log alone. False: damaged, or stopping.
-bool ConductorService::Impl::Rebuild() {
-  phase_.store(Phase::kRebuilding);
-  const Seq first = log_.FirstSeq(), last = log_.LastSeq();
-  const std::int64_t begin_ms = clock_.MonotonicMs();
-  rebuild_total_.store(last);
-  applied_.store(0);
-  {
-    MutexLock lock(catalogue_mutex_);
-    StateMachine* old = state_.exchange(new StateMachine);
-    retired_states_.RetireObject(old);
-    retired_states_.Reclaim();
-  }
-  if (first <= last) {
-    if (first != 1) {
-      Fatal("log: first record is " + std::to_string(first) +
-            ", expected 1: the log's beginning "
-            "is missing; restore the data directory from a checkpoint");
-      return false;
-    }
-    auto status = log_.Read(first, last, [&](Seq seq, const Record& record) -> Status {
-      if (queue_.stopping()) return MakeError(ErrorCode::kAborted, "stopping");
-      Apply(record, seq);
-      MutexLock lock(catalogue_mutex_);
-      state_.load()->CleanupSlice(kCleanupEntriesPerSlice);
-      return {};
-    });
-    if (!status) {
-      if (status.error().code != ErrorCode::kAborted) Fatal(status.error().message);
-      return false;
-    }
-  }
-  writer_.StartAt(last);
-  Log(LogLevel::kInfo, "event=rebuilt records=" + std::to_string(last) +
-                           " blocks=" + std::to_string(state().index().blocks()) +
-                           " registrations=" + std::to_string(state().streams().size()) +
-                           " ms=" + std::to_string(clock_.MonotonicMs() - begin_ms));
-  phase_.store(Phase::kServing);
-  return true;
-}
-
 void ConductorService::Impl::Apply(const Record& record, Seq seq) {
   MutexLock lock(catalogue_mutex_);
   state_.load(std::memory_order_relaxed)->Apply(record);
+  for (const Fact& fact : record.facts) {
+    if (const auto* frame = std::get_if<Frame>(&fact)) {
+      snapshotter_.CountEvents(frame->events.size());
+    }
+  }
   applied_.store(seq, std::memory_order_release);
-}
-
-// Every stream that is not read yet.
-void ConductorService::Impl::StartStreams() {
-  std::vector<StreamSeed> seeds;
-  {
-    MutexLock lock(catalogue_mutex_);
-    for (const auto& [id, facts] : state().streams()) {
-      if (!streams_->GetStatus(id)) seeds.push_back(facts.Seed());
-    }
-  }
-  for (const StreamSeed& seed : seeds) {
-    if (auto status = streams_->Start(seed); !status) {
-      Log(LogLevel::kError, "event=stream_not_started " + Name(seed.registration.Key()) +
-                                " error=\"" + status.error().message + "\"");
-    }
-  }
-}
-
-// The streams run ahead of a log that lost records: they begin again where the log ends.
-void ConductorService::Impl::StopStreams() {
-  std::vector<StreamId> ids;
-  {
-    MutexLock lock(catalogue_mutex_);
-    for (const auto& [id, facts] : state().streams()) ids.push_back(id);
-  }
-  for (const StreamId id : ids) streams_->Stop(id);
-  queue_.DiscardFrames();
-}
-
-// New static registrations are registered; ones that vanished from the file, or changed, are
-// unregistered first.
-void ConductorService::Impl::ReconcileStatic() {
-  std::vector<Command> vanished, wanted;
-  std::map<ServiceKey, const Registration*> keys;
-  for (const Registration& r : static_registrations_) keys[r.Key()] = &r;
-  for (const auto& [id, facts] : state().streams()) {
-    const Registration& have = facts.registration;
-    auto it = keys.find(have.Key());
-    const bool same = it != keys.end() && it->second->FirstDifference(have).empty();
-    if (have.origin == RegistrationOrigin::kStatic ? !same : (it != keys.end() && !same)) {
-      vanished.emplace_back(UnregisterCommand{have.Key(), {}});
-    }
-  }
-  RunCommands(std::move(vanished));
-  std::vector<std::future<Result<RegisterOutcome>>> outcomes;
-  for (const Registration& r : static_registrations_) {
-    RegisterCommand command{r, {}};
-    outcomes.push_back(command.done.get_future());
-    wanted.emplace_back(std::move(command));
-  }
-  RunCommands(std::move(wanted));
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    auto outcome = outcomes[i].get();
-    if (outcome) continue;
-    const std::string name = Name(static_registrations_[i].Key());
-    Log(LogLevel::kError,
-        "event=static_registration_refused " + name + " error=\"" + outcome.error().message + "\"");
-    MutexLock lock(catalogue_mutex_);
-    refused_statics_.push_back(name + ": " + outcome.error().message);
-  }
 }
 
 // --- frames -----------------------------------------------------------------------------------
@@ -256,33 +155,6 @@ bool ConductorService::Impl::CommitOneByOne(Record group, const std::vector<std:
   return true;
 }
 
-ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_write) {
-  Log(LogLevel::kError, "event=log_failed error=\"" + writer_.error() +
-                            "\" action=\"ingestion and registrations wait\"");
-  std::int64_t wait_ms = kRecoverWaitMsMin;
-  while (!queue_.stopping()) {
-    RefuseCommands("the log cannot be written: " + writer_.error());
-    const LogWriter::Recovery recovery = writer_.Recover();
-    if (recovery == LogWriter::Recovery::kGoOn || recovery == LogWriter::Recovery::kRecordPresent) {
-      Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));
-    }
-    if (recovery == LogWriter::Recovery::kGoOn) return Recovered::kRetry;
-    // Only the write that has just failed can be there; without one it must be read back.
-    if (recovery == LogWriter::Recovery::kRecordPresent && after_write) return Recovered::kPresent;
-    if (recovery != LogWriter::Recovery::kFailed) {
-      Log(LogLevel::kError, "event=log_lost_records action=\"state is rebuilt from the log\"");
-      StopStreams();
-      if (!Rebuild()) return Recovered::kStopping;
-      caught_up_.store(false, std::memory_order_release);
-      StartStreams();
-      return Recovered::kRebuilt;
-    }
-    queue_.WaitForStop(std::chrono::milliseconds(wait_ms));
-    wait_ms = std::min(wait_ms * 2, kRecoverWaitMsMax);
-  }
-  return Recovered::kStopping;
-}
-
 // --- registrations ------------------------------------------------------------------------------
 
 // Commands that do not touch the same names share one synced record.
@@ -312,7 +184,7 @@ void ConductorService::Impl::RunCommands(std::vector<Command> commands) {
 
 void ConductorService::Impl::AddToBatch(Batch& batch, RegisterCommand command) {
   const Registration& registration = command.registration;
-  const std::string key = "key " + Name(registration.Key());
+  const std::string key = "key " + LogName(registration.Key());
   const std::string endpoint = "endpoint " + registration.EndpointKey();
   auto profile = batch.profiles.find(registration.Context());
   if (batch.record.facts.size() >= kCommandsPerRecordMax || batch.names.count(key) != 0 ||
@@ -345,7 +217,7 @@ void ConductorService::Impl::AddToBatch(Batch& batch, RegisterCommand command) {
 }
 
 void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command) {
-  const std::string key = "key " + Name(command.key);
+  const std::string key = "key " + LogName(command.key);
   if (batch.record.facts.size() >= kCommandsPerRecordMax || batch.names.count(key) != 0) {
     FlushBatch(batch);
   }
@@ -390,7 +262,7 @@ void ConductorService::Impl::FlushBatch(Batch& batch) {
   Apply(batch.record, *seq);
   for (RegisterCommand& command : batch.registers) FinishRegister(command);
   for (UnregisterCommand& command : batch.unregisters) {
-    Log(LogLevel::kInfo, "event=unregistered " + Name(command.key));
+    Log(LogLevel::kInfo, "event=unregistered " + LogName(command.key));
     command.done.set_value(command.key.instance_id + "|" + command.key.tenant_id + "|" +
                            std::to_string(command.key.dp_rank));
   }
@@ -412,7 +284,7 @@ void ConductorService::Impl::FinishRegister(RegisterCommand& command) {
     command.done.set_value(tl::unexpected(status.error()));
     return;
   }
-  Log(LogLevel::kInfo, "event=registered " + Name(registration.Key()) +
+  Log(LogLevel::kInfo, "event=registered " + LogName(registration.Key()) +
                            " type=" + std::string(ToString(registration.type)) + " endpoint=" +
                            registration.endpoint + " model=" + registration.model_name);
   command.done.set_value(RegisterOutcome{registration.instance_id, false});

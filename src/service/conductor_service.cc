@@ -19,7 +19,24 @@ ConductorService::Impl::Impl(ServiceOptions options, EventLog& log, SnapshotStor
       queue_(options_.limits),
       state_(new StateMachine),
       writer_(log, options_.log_sync, options_.limits.unsynced_bytes_max),
-      cap_(options_.limits) {}
+      cap_(options_.limits),
+      snapshotter_(snapshots, log, clock, SnapshotOptions()) {}
+
+Snapshotter::Options ConductorService::Impl::SnapshotOptions() {
+  Snapshotter::Options options;
+  options.interval_events = options_.snapshot_interval_events;
+  options.interval_s = options_.snapshot_interval_s;
+  options.buffer_bytes_max = options_.limits.snapshot_buffer_bytes_max;
+  options.set_aside_bytes_max = options_.limits.snapshot_set_aside_bytes_max;
+  options.sync_log = [this](Seq seq) -> Status {
+    return writer_.synced() >= seq ? Status() : writer_.SyncNow();
+  };
+  options.wake = [this] { queue_.Wake(); };
+  options.log_line = [this](bool error, const std::string& line) {
+    Log(error ? LogLevel::kError : LogLevel::kInfo, line);
+  };
+  return options;
+}
 
 ConductorService::Impl::~Impl() {
   Stop();
@@ -34,6 +51,7 @@ void ConductorService::Impl::Start(StreamSource& streams,
   started_ms_ = clock_.MonotonicMs();
   phase_.store(Phase::kRebuilding);
   rebuild_total_.store(log_.LastSeq());
+  snapshotter_.Start();
   apply_thread_ = std::thread([this] { ApplyLoop(); });
   sync_thread_ = std::thread([this] { SyncLoop(); });
   pthread_setname_np(apply_thread_.native_handle(), "apply");
@@ -46,6 +64,7 @@ void ConductorService::Impl::Stop() {
   if (streams_ != nullptr) streams_->StopAll();
   queue_.Stop();
   if (apply_thread_.joinable()) apply_thread_.join();
+  snapshotter_.Stop();
   {
     MutexLock lock(sync_mutex_);
     sync_stop_ = true;
@@ -77,8 +96,9 @@ Status ConductorService::Impl::CheckServing() const {
     case Phase::kRebuilding:
       break;
   }
-  return NotReady("the index is being rebuilt from the log: " + std::to_string(applied_.load()) +
-                  " of " + std::to_string(rebuild_total_.load()) + " records");
+  return NotReady(
+      "the index is being rebuilt from snapshot and log: " + std::to_string(applied_.load()) +
+      " of " + std::to_string(rebuild_total_.load()) + " records");
 }
 
 Result<RegisterOutcome> ConductorService::Impl::Register(const RegistrationRequest& request) {
@@ -104,6 +124,22 @@ Result<std::string> ConductorService::Impl::Unregister(const ServiceKey& key) {
     return NotReady("too many registrations wait (limits.queue_commands_max); try again");
   }
   return done.get();
+}
+
+Result<SnapshotInfo> ConductorService::Impl::CreateSnapshot() {
+  CONDUCTOR_RETURN_IF_ERROR(CheckServing());
+  if (writer_.failed()) return NotReady("the log cannot be written: " + writer_.error());
+  return snapshotter_.Request().get();
+}
+
+Result<std::vector<SnapshotInfo>> ConductorService::Impl::PruneSnapshots(std::uint32_t keep) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckServing());
+  return snapshotter_.Prune(keep);
+}
+
+std::string LogName(const ServiceKey& key) {
+  return "instance=" + key.instance_id + " tenant=" + key.tenant_id +
+         " dp_rank=" + std::to_string(key.dp_rank);
 }
 
 // --- the public face ----------------------------------------------------------------------------
@@ -157,13 +193,13 @@ std::vector<MetricSample> ConductorService::CollectMetrics() const {
   return impl_->CollectMetrics();
 }
 Result<SnapshotInfo> ConductorService::CreateSnapshot() {
-  return MakeError(ErrorCode::kUnimplemented, "snapshots");
+  return impl_->CreateSnapshot();
 }
 Result<std::vector<SnapshotInfo>> ConductorService::ListSnapshots() const {
   return impl_->snapshots_.ListSnapshots();
 }
-Result<std::vector<SnapshotInfo>> ConductorService::PruneSnapshots(std::uint32_t) {
-  return MakeError(ErrorCode::kUnimplemented, "snapshots");
+Result<std::vector<SnapshotInfo>> ConductorService::PruneSnapshots(std::uint32_t keep) {
+  return impl_->PruneSnapshots(keep);
 }
 Result<SnapshotInfo> ConductorService::CreateCheckpoint() {
   return impl_->snapshots_.CreateCheckpoint();

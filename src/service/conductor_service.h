@@ -13,8 +13,8 @@
 
 #include "src/limits.h"
 #include "src/ports.h"
-#include "src/snapshot_store.h"
 #include "src/service.h"
+#include "src/snapshot_store.h"
 
 namespace conductor {
 
@@ -25,8 +25,8 @@ struct ServiceOptions {
   Limits limits;
   LogSync log_sync = LogSync::kInterval;
   std::uint32_t log_sync_interval_ms = 100;
-  // A snapshot when this much has happened since the last one; 0: not for this reason.
-  std::uint64_t snapshot_interval_events = 1'000'000;  // events of frames
+  // A snapshot after so many events of frames, or so many seconds, since the last one; 0: off.
+  std::uint64_t snapshot_interval_events = 1'000'000;
   std::uint32_t snapshot_interval_s = 900;
   UnverifiedBlocks unverified_blocks = UnverifiedBlocks::kContent;
   std::string version, commit, data_dir;

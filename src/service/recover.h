@@ -28,8 +28,8 @@
 namespace conductor {
 
 struct RecoverProgress {
-  bool loading_snapshot = false;  // else the log is read
-  Seq seq = 0, last = 0;          // the position reached, and the last one
+  bool loading_snapshot = false;     // else the log is read
+  Seq first = 0, seq = 0, last = 0;  // of the log: before it, reached, at its end
   // Of the snapshot: blocks read and in all. Of the log: block operations applied (blocks_total
   // stays 0: only their records are counted beforehand).
   std::uint64_t blocks = 0, blocks_total = 0;
@@ -48,6 +48,9 @@ struct RecoverOptions {
   // Called every few thousand blocks or records; an error ends the recovery and is returned.
   std::function<Status(const RecoverProgress&)> progress;
 };
+
+// What a fact asks of the index: requested, stored or removed names.
+std::uint64_t BlockOperations(const Fact& fact);
 
 Result<RecoveredState> RecoverState(const EventLog& log, const SnapshotStore& snapshots,
                                     const RecoverOptions& options);

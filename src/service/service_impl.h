@@ -18,6 +18,8 @@
 #include "src/service/conductor_service.h"
 #include "src/service/log_writer.h"
 #include "src/service/memory_cap.h"
+#include "src/service/rebuild_progress.h"
+#include "src/service/snapshotter.h"
 #include "src/state/state_machine.h"
 
 namespace conductor {
@@ -48,6 +50,8 @@ class ConductorService::Impl {
 
   // --- commands (conductor_service.cc)
   // --------------------------------------------------------------
+  Result<SnapshotInfo> CreateSnapshot();
+  Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep);
   Result<RegisterOutcome> Register(const RegistrationRequest& request);
   Result<std::string> Unregister(const ServiceKey& key);
 
@@ -68,7 +72,9 @@ class ConductorService::Impl {
   // --- apply_loop.cc
   // ------------------------------------------------------------------------------
   void ApplyLoop();
+  // apply_recover.cc
   bool Rebuild();
+  void SetState(StateMachine* state);
   void ReconcileStatic();
   void StartStreams();
   // False: stopping.
@@ -98,6 +104,7 @@ class ConductorService::Impl {
   void RefuseCommands(const std::string& why);
   void Fatal(const std::string& message);
   void SyncLoop();
+  Snapshotter::Options SnapshotOptions();
 
   void Log(LogLevel level, const std::string& line) const {
     if (options_.logger) options_.logger(level, line);
@@ -113,6 +120,7 @@ class ConductorService::Impl {
   RetireList retired_states_;
   LogWriter writer_;
   MemoryCap cap_;  // the apply thread's
+  RebuildProgress progress_;
   // Blocks given up since the start; and when that was last reported, and how many there were then.
   std::atomic<std::uint64_t> evicted_{0};
   std::int64_t evictions_reported_ms_ = 0;
@@ -135,9 +143,13 @@ class ConductorService::Impl {
   CondVar sync_wake_;
   bool sync_stop_ GUARDED_BY(sync_mutex_) = false;
 
+  Snapshotter snapshotter_;  // after all that its thread calls back into
   std::thread apply_thread_, sync_thread_;
   std::atomic<bool> stopped_{false};
 };
+
+// instance=.. tenant=.. dp_rank=.. of a log line.
+std::string LogName(const ServiceKey& key);
 
 // Text of an error that means "ask again later".
 tl::unexpected<Error> NotReady(const std::string& message);

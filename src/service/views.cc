@@ -51,7 +51,7 @@ Readiness ConductorService::Impl::GetReadiness() const {
   switch (phase_.load(std::memory_order_acquire)) {
     case Phase::kIdle:
     case Phase::kRebuilding:
-      readiness.phase = "rebuilding";
+      progress_.Fill(&readiness);
       return readiness;
     case Phase::kDraining:
       readiness.phase = "draining";
@@ -106,6 +106,14 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   view.evicted_blocks = evicted_.load(std::memory_order_relaxed);
   view.log_error = writer_.error();
   if (view.log_error.empty()) view.log_error = FatalError();
+  const Snapshotter::View snapshots = snapshotter_.Look();
+  view.snapshot_seq = snapshots.seq;
+  view.snapshot_age_ms = snapshots.age_ms;
+  view.snapshot_bytes = snapshots.bytes;
+  view.snapshot_percent = snapshots.percent;
+  view.snapshots_made = snapshots.made;
+  view.snapshots_failed = snapshots.failed;
+  view.snapshot_error = snapshots.error;
   view.data_dir = options_.data_dir;
   view.http_port = http_port_.load();
   view.rpc_port = rpc_port_.load();
@@ -139,6 +147,18 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
   add("log_failures_total", "Failed writes or syncs of the log",
       static_cast<double>(writer_.failures()), true);
   add("log_failed", "1 while the log takes no writes", writer_.failed() ? 1 : 0);
+  add("log_first_seq", "Oldest log position that is kept", static_cast<double>(log_.FirstSeq()));
+  const Snapshotter::View snapshots = snapshotter_.Look();
+  add("snapshot_seq", "Log position of the newest good snapshot, 0: none",
+      static_cast<double>(snapshots.seq));
+  add("snapshot_age_ms", "Milliseconds since the newest good snapshot was made, -1: none",
+      static_cast<double>(snapshots.age_ms));
+  add("snapshot_bytes", "Size of the newest good snapshot", static_cast<double>(snapshots.bytes));
+  add("snapshot_duration_ms", "Milliseconds that the last snapshot took",
+      static_cast<double>(snapshots.duration_ms));
+  add("snapshots_total", "Snapshots made", static_cast<double>(snapshots.made), true);
+  add("snapshot_failures_total", "Snapshots that failed or were given up",
+      static_cast<double>(snapshots.failed), true);
   add("queue_frames", "Frames that wait for the apply thread",
       static_cast<double>(queue_.frames()));
   add("queries_total", "Queries answered", static_cast<double>(queries_.load()), true);

@@ -19,6 +19,7 @@
 
 #include "src/memory_event_log.h"
 #include "src/service/conductor_service.h"
+#include "tests/model/memory_snapshots.h"
 #include "tests/src/state/state_world.h"
 
 namespace conductor {
@@ -208,32 +209,15 @@ class RecordingSource : public StreamSource {
   bool refuse_ = false, caught_up_ = true;
 };
 
+// Moves only when it is told to.
 class StillClock : public Clock {
  public:
-  std::int64_t MonotonicMs() const override { return 1'000; }
-  std::int64_t UnixMs() const override { return 2'000; }
-};
-
-class NoSnapshots : public SnapshotStore {
- public:
-  std::unique_ptr<ImageEncoder> NewEncoder() const override { return nullptr; }
-  Result<std::unique_ptr<ImageFile>> CreateImage(Seq) override { return None(); }
-  Result<std::vector<SnapshotInfo>> ListSnapshots() const override {
-    return std::vector<SnapshotInfo>{};
-  }
-  Status ReadSnapshot(Seq, ImageVisitor&) const override { return None(); }
-  Status RemoveSnapshot(Seq) override { return None(); }
-  Status SetAside(Seq) override { return None(); }
-  Status RemoveCheckpoint(const std::string&) override { return None(); }
-  Result<SnapshotInfo> CreateCheckpoint() override { return None(); }
-  Result<std::vector<SnapshotInfo>> ListCheckpoints() const override {
-    return std::vector<SnapshotInfo>{};
-  }
+  std::int64_t MonotonicMs() const override { return now_ms_.load(); }
+  std::int64_t UnixMs() const override { return now_ms_.load() + 1'000; }
+  void Advance(std::int64_t ms) { now_ms_.fetch_add(ms); }
 
  private:
-  static tl::unexpected<Error> None() {
-    return MakeError(ErrorCode::kUnimplemented, "no snapshots in memory");
-  }
+  std::atomic<std::int64_t> now_ms_{1'000};
 };
 
 inline RegistrationRequest Request(const std::string& instance) {
@@ -268,6 +252,7 @@ class ServiceFixture : public ::testing::Test {
   ~ServiceFixture() override {
     log_.SetReopenFails(false);
     log_.Release();
+    snapshots_.Release();
   }
 
   ConductorService& Start(std::vector<Registration> statics = {}) {
@@ -366,7 +351,7 @@ class ServiceFixture : public ::testing::Test {
   Changes changes_;
   FaultyLog log_;
   RecordingSource source_;
-  NoSnapshots snapshots_;
+  model::MemorySnapshots snapshots_;
   StillClock clock_;
   ServiceOptions options_;
   mutable std::mutex lines_mutex_;
