@@ -152,15 +152,6 @@ void ReadFields(JsonFields& fields, Config* config) {
   }
 }
 
-Status CheckOff(const std::string& name, std::uint64_t value) {
-  if (value == 0) return {};
-  return InvalidField(
-      "unsupported", name,
-      name +
-          ": unsupported yet: automatic snapshots come with a later release; leave it out, or 0, "
-          "and use 'conductorctl snapshot create'");
-}
-
 }  // namespace
 
 Result<Config> ParseConfig(const std::string& text) {
@@ -172,8 +163,6 @@ Result<Config> ParseConfig(const std::string& text) {
   fields.Text("data_dir", &data_dir);
   ReadFields(fields, &config);
   CONDUCTOR_RETURN_IF_ERROR(fields.Finish());
-  CONDUCTOR_RETURN_IF_ERROR(CheckOff("snapshot_interval_events", config.snapshot_interval_events));
-  CONDUCTOR_RETURN_IF_ERROR(CheckOff("snapshot_interval_s", config.snapshot_interval_s));
   if (listen_address) {
     CONDUCTOR_RETURN_IF_ERROR(CheckListenAddress(*listen_address));
     config.listen_address = std::move(*listen_address);

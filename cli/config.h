@@ -29,9 +29,9 @@ struct Config {
   std::vector<Registration> publishers;  // static ones, in the order of the file
   LogSync log_sync = LogSync::kInterval;
   std::uint32_t log_sync_interval_ms = 100;
-  // Accepted; automatic snapshots come with a later release, so both are off by default.
-  std::uint64_t snapshot_interval_events = 0;
-  std::uint64_t snapshot_interval_s = 0;
+  // Automatic snapshots: whichever comes first; 0: not for this reason.
+  std::uint64_t snapshot_interval_events = 1'000'000;
+  std::uint32_t snapshot_interval_s = 900;
   OnLostEvents on_lost_events = OnLostEvents::kKeep;
   std::uint32_t disconnected_drop_s = 0;  // 0: keep
   Limits limits;

@@ -54,6 +54,8 @@ void AddGlobalOptions(CLI::App& app, Ctl& ctl, std::string* output) {
       ->type_name("MS")
       ->check(CLI::Range(1u, kTimeoutMsMax))
       ->capture_default_str();
+  app.add_flag("--progress", ctl.progress,
+               "Show how far long work has come, also where stderr is no terminal");
   app.require_subcommand(1);
   app.fallthrough();
 }
@@ -103,6 +105,24 @@ Result<std::unique_ptr<storage::RocksDbEventLog>> Ctl::OpenLog(const std::string
 
 void Ctl::Print(const Json& json_output, const std::string& text) {
   streams_.out << (json ? Dump(json_output) : text) << std::flush;
+}
+
+void Ctl::PrintLine(const Json& json_output, const std::string& text) {
+  if (json) {
+    streams_.out << json_output.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    streams_.out << text;
+  }
+  streams_.out << std::flush;
+}
+
+void Ctl::Warn(const std::string& text) {
+  streams_.err << "conductorctl: warning: " << text << "\n" << std::flush;
+}
+
+ProgressStyle Ctl::progress_style() const {
+  if (streams_.err_is_terminal) return ProgressStyle::kBar;
+  return progress ? ProgressStyle::kLines : ProgressStyle::kNone;
 }
 
 ExitCode CtlExitCode(const Error& error) {

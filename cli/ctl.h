@@ -11,6 +11,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/json_fields.h"
+#include "cli/progress.h"
 #include "rpc/client.h"
 #include "storage/rocksdb_event_log.h"
 
@@ -29,6 +30,7 @@ struct CtlStreams {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
+  bool err_is_terminal = false;
 };
 
 class Ctl {
@@ -44,6 +46,7 @@ class Ctl {
   std::string data_dir;  // empty: ask the daemon
   bool json = false;
   std::uint32_t timeout_ms = kRequestTimeoutMs;
+  bool progress = false;  // plain lines where there is no terminal
 
   Action action;  // of the subcommand that was given
 
@@ -57,7 +60,13 @@ class Ctl {
 
   // `json` with -o json, else `text`.
   void Print(const Json& json_output, const std::string& text);
+  // With -o json: the same on one line, for output without an end.
+  void PrintLine(const Json& json_output, const std::string& text);
+  // A line on stderr; the exit code is not touched.
+  void Warn(const std::string& text);
   std::istream& in() { return streams_.in; }
+  std::ostream& err() { return streams_.err; }
+  ProgressStyle progress_style() const;
 
  private:
   CtlStreams streams_;

@@ -49,6 +49,8 @@ ServiceOptions MakeServiceOptions(const Config& config) {
   options.limits = config.limits;
   options.log_sync = config.log_sync;
   options.log_sync_interval_ms = config.log_sync_interval_ms;
+  options.snapshot_interval_events = config.snapshot_interval_events;
+  options.snapshot_interval_s = config.snapshot_interval_s;
   options.unverified_blocks = config.unverified_blocks;
   options.version = CONDUCTOR_VERSION;
   options.commit = CONDUCTOR_COMMIT;
@@ -167,7 +169,9 @@ Readiness Daemon::Observe() {
   parts_->rpc->SetServing(readiness.ready);
   const std::int64_t now_ms = parts_->clock.MonotonicMs();
   const bool changed = readiness.phase != parts_->phase;
-  const bool slow = !readiness.ready && now_ms - parts_->progress_logged_ms >= kProgressIntervalMs;
+  // How far a rebuild has come is logged by the service.
+  const bool slow = readiness.phase == "catching_up" &&
+                    now_ms - parts_->progress_logged_ms >= kProgressIntervalMs;
   if (changed || slow) {
     LogLine(LogLevel::kInfo, "event=phase phase=" + readiness.phase +
                                  " replayed=" + std::to_string(readiness.replayed) +

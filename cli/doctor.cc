@@ -12,6 +12,38 @@ namespace {
 
 constexpr std::size_t kNamedContextsMax = 8;
 
+// An automatic snapshot that is this many times as old as it should be does not come any more.
+constexpr std::int64_t kLateIntervals = 4;
+
+bool IsRebuilding(const Readiness& readiness) {
+  return readiness.phase == "rebuilding" || readiness.phase == "loading_snapshot";
+}
+
+// They cost no hits today, but the next start.
+void DiagnoseSnapshots(const StatusView& status, std::vector<Finding>& findings) {
+  if (!status.snapshot_error.empty()) {
+    findings.push_back({Severity::kWarning, "snapshots_failing", "",
+                        "the last snapshot could not be made, so the log keeps growing and a start "
+                        "takes longer: " +
+                            status.snapshot_error});
+  }
+  const std::int64_t interval_ms = std::int64_t{status.snapshot_interval_s} * 1'000;
+  const bool has_one = status.snapshot_age_ms >= 0;
+  // Nothing has happened since: it is as good as a new one.
+  if (has_one && status.log_applied <= status.snapshot_seq) return;
+  const std::int64_t waiting_ms =
+      has_one ? std::min(status.snapshot_age_ms, status.uptime_ms) : status.uptime_ms;
+  if (interval_ms == 0 || status.log_applied == 0 || waiting_ms <= kLateIntervals * interval_ms) {
+    return;
+  }
+  findings.push_back(
+      {Severity::kWarning, "snapshot_late", "",
+       (has_one ? "the newest snapshot is " + DescribeMs(status.snapshot_age_ms) + " old"
+                : "there is no snapshot after " + DescribeMs(status.uptime_ms)) +
+           ", and one is due every " + DescribeMs(interval_ms) +
+           " (snapshot_interval_s); a start reads all the log since then"});
+}
+
 void DiagnoseService(const DoctorInput& input, std::vector<Finding>& findings) {
   const Readiness& readiness = input.status.readiness;
   if (!input.status.log_error.empty()) {
@@ -23,11 +55,10 @@ void DiagnoseService(const DoctorInput& input, std::vector<Finding>& findings) {
     findings.push_back({Severity::kProblem, "static_refused", "",
                         "a publisher of the configuration file was not registered: " + line});
   }
-  if (readiness.phase == "rebuilding") {
-    findings.push_back(
-        {Severity::kProblem, "rebuilding", "",
-         "the index is being rebuilt from the log: " + std::to_string(readiness.replayed) + " of " +
-             std::to_string(readiness.total) + " records; queries wait for it"});
+  if (IsRebuilding(readiness)) {
+    findings.push_back({Severity::kProblem, "rebuilding", "",
+                        "the index is being rebuilt from snapshot and log: " +
+                            DescribeProgress(readiness) + "; queries wait for it"});
   } else if (readiness.phase == "catching_up") {
     findings.push_back({Severity::kWarning, "catching_up", "",
                         std::to_string(readiness.streams_waiting) +
@@ -35,7 +66,7 @@ void DiagnoseService(const DoctorInput& input, std::vector<Finding>& findings) {
   } else if (readiness.phase == "draining") {
     findings.push_back({Severity::kProblem, "draining", "", "the service is stopping"});
   }
-  if (input.services.empty() && readiness.phase != "rebuilding") {
+  if (input.services.empty() && !IsRebuilding(readiness)) {
     findings.push_back({Severity::kProblem, "nothing_registered", "",
                         "no publisher is registered; use 'conductorctl register', HTTP /register "
                         "or kvevent_instance in the configuration"});
@@ -166,6 +197,7 @@ std::string_view ToString(Severity severity) {
 std::vector<Finding> Diagnose(const DoctorInput& input) {
   std::vector<Finding> findings;
   DiagnoseService(input, findings);
+  if (!IsRebuilding(input.status.readiness)) DiagnoseSnapshots(input.status, findings);
   for (const ServiceView& service : input.services) DiagnoseStream(service, findings);
   if (input.probe) DiagnoseProbe(input, *input.probe, findings);
   std::stable_sort(findings.begin(), findings.end(),

@@ -1,28 +1,27 @@
 #include "cli/offline_state.h"
 
+#include <ostream>
 #include <string>
 
+#include "cli/older_snapshots.h"
+#include "cli/progress.h"
+#include "cli/system_clock.h"
+
 namespace conductor::cli {
-namespace {
 
-constexpr std::size_t kCleanupEntriesPerRecord = 2'048;
-
-}  // namespace
-
-Result<std::unique_ptr<StateMachine>> ReadState(const EventLog& log) {
-  auto state = std::make_unique<StateMachine>();
-  const Seq first = log.FirstSeq(), last = log.LastSeq();
-  if (first > last) return state;
-  if (first != 1) {
-    return MakeError(ErrorCode::kDataLoss, "log: the first record is " + std::to_string(first) +
-                                               ", expected 1: its beginning is missing");
+Result<RecoveredState> ReadState(Ctl& ctl, const storage::RocksDbEventLog& log,
+                                 const ReadStateOptions& options) {
+  const SystemClock clock;
+  Progress progress(ctl.progress_style(), ctl.err(), clock);
+  RecoverOptions recover;
+  recover.until = options.until;
+  recover.progress = [&](const RecoverProgress& now) { return progress.Update(now); };
+  const OlderSnapshots snapshots(log, options.snapshots_below);
+  Result<RecoveredState> recovered = RecoverState(log, snapshots, recover);
+  if (recovered) {
+    for (const std::string& warning : recovered->warnings) ctl.Warn(warning);
   }
-  CONDUCTOR_RETURN_IF_ERROR(log.Read(first, last, [&](Seq, const Record& record) -> Status {
-    state->Apply(record);
-    state->CleanupSlice(kCleanupEntriesPerRecord);
-    return {};
-  }));
-  return state;
+  return recovered;
 }
 
 }  // namespace conductor::cli

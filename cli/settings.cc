@@ -29,8 +29,8 @@ Configuration (JSON; a missing default file means the defaults):
   written to DATA_DIR/ports.json), listen_address 127.0.0.1, data_dir ~/.mooncake/conductor,
   kvevent_instance {}, unverified_blocks content|name_only, log_sync always|interval|never,
   log_sync_interval_ms 100, on_lost_events keep|drop, disconnected_drop_s 0, limits {...},
-  snapshot_interval_events and snapshot_interval_s (0 only: automatic snapshots come with a later
-  release, until then use 'conductorctl snapshot create').
+  snapshot_interval_events 1000000 and snapshot_interval_s 900: a snapshot of the index after so
+  many events or seconds, whichever comes first (0 = not for this reason; docs/snapshots.md).
   limits.max_blocks 200000000 and limits.max_bytes 0 cap the index (0 = no cap): above a cap, leaf
   blocks of the largest holders are given up and counted (docs/limits.md).
 

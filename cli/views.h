@@ -28,6 +28,8 @@ std::string ToStreamTable(const std::vector<ServiceView>& services);
 
 // "tenant/model (adapter X, block size 16)".
 std::string Describe(const ContextKey& key);
+// "58.3 %, 5 of 10 records, 7 blocks, 5.25 M blocks/s, 1.0 s left".
+std::string DescribeProgress(const Readiness& readiness);
 // "1.5 s", "2 min": for people.
 std::string DescribeMs(std::int64_t ms);
 

@@ -36,6 +36,10 @@ Json AgeJson(std::int64_t age_ms) {
   return age_ms >= 0 ? Json(age_ms) : Json(nullptr);
 }
 
+Json UnlessNegative(double number) {
+  return number >= 0 ? Json(number) : Json(nullptr);
+}
+
 Json CountersJson(const ServiceView& view) {
   std::map<std::string, std::uint64_t> counters;
   for (const auto& [name, value] : view.counters) counters.emplace(name, value);
@@ -101,6 +105,7 @@ Json ServiceJson(const ServiceView& view) {
 }  // namespace
 
 Json ToJson(const StatusView& status) {
+  const Readiness& readiness = status.readiness;
   return {{"version", status.version},
           {"commit", status.commit},
           {"uptime_ms", status.uptime_ms},
@@ -127,7 +132,20 @@ Json ToJson(const StatusView& status) {
           {"refused_statics", status.refused_statics},
           {"data_dir", status.data_dir},
           {"http_port", status.http_port},
-          {"rpc_port", status.rpc_port}};
+          {"rpc_port", status.rpc_port},
+          {"blocks_done", readiness.blocks_done},
+          {"blocks_per_s", readiness.blocks_per_s},
+          {"percent", readiness.percent},
+          {"seconds_left", UnlessNegative(readiness.seconds_left)},
+          {"snapshot_seq", status.snapshot_seq},
+          {"snapshot_age_ms", AgeJson(status.snapshot_age_ms)},
+          {"snapshot_bytes", status.snapshot_bytes},
+          {"snapshot_percent", UnlessNegative(status.snapshot_percent)},
+          {"snapshots_made", status.snapshots_made},
+          {"snapshots_failed", status.snapshots_failed},
+          {"snapshot_error", status.snapshot_error},
+          {"snapshot_interval_events", status.snapshot_interval_events},
+          {"snapshot_interval_s", status.snapshot_interval_s}};
 }
 
 Json ToJson(const std::vector<ServiceView>& services) {
@@ -173,7 +191,10 @@ Json ToJson(const QueryAnswer& answer) {
 }
 
 Json ToJson(const SnapshotInfo& snapshot) {
-  return {{"seq", snapshot.seq}, {"bytes", snapshot.bytes}, {"path", snapshot.path}};
+  return {{"seq", snapshot.seq},       {"bytes", snapshot.bytes},
+          {"path", snapshot.path},     {"created_unix_ms", snapshot.created_unix_ms},
+          {"blocks", snapshot.blocks}, {"digest", snapshot.digest},
+          {"damage", snapshot.damage}};
 }
 
 Json ToJson(const std::vector<SnapshotInfo>& snapshots) {

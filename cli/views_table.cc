@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <ctime>
 
 #include "cli/table.h"
 #include "cli/views.h"
@@ -26,13 +27,40 @@ std::string Profile(const HashProfile& profile) {
          "/" + profile.python_hash_seed;
 }
 
+std::string Decimal(const char* format, double number) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, number);
+  return text;
+}
+
 std::string Phase(const Readiness& readiness) {
-  if (readiness.phase == "rebuilding") {
-    return "rebuilding, " + Number(readiness.replayed) + " of " + Number(readiness.total) +
-           " records";
+  if (readiness.phase == "rebuilding" || readiness.phase == "loading_snapshot") {
+    return readiness.phase + ", " + DescribeProgress(readiness);
   }
   if (readiness.streams_waiting == 0) return readiness.phase;
   return readiness.phase + ", " + Number(readiness.streams_waiting) + " streams";
+}
+
+std::string Snapshot(const StatusView& status) {
+  std::string text = status.snapshot_age_ms < 0
+                         ? "none"
+                         : "at " + Number(status.snapshot_seq) + ", " +
+                               DescribeMs(status.snapshot_age_ms) + " old, " +
+                               Number(status.snapshot_bytes) + " bytes";
+  if (status.snapshot_percent >= 0) {
+    text += "; writing one, " + Decimal("%.0f %%", status.snapshot_percent);
+  }
+  return text;
+}
+
+// "2026-11-30 14:57:03", in UTC.
+std::string Date(std::int64_t unix_ms) {
+  if (unix_ms == 0) return "";
+  const std::time_t seconds = unix_ms / 1'000;
+  std::tm parts = {};
+  char text[32];
+  if (gmtime_r(&seconds, &parts) == nullptr) return "";
+  return std::strftime(text, sizeof text, "%F %T", &parts) > 0 ? text : "";
 }
 
 std::string OfAtMost(std::uint64_t cap) {
@@ -69,6 +97,19 @@ std::string DescribeMs(std::int64_t ms) {
   return std::to_string(ms / kHour) + " h";
 }
 
+std::string DescribeProgress(const Readiness& readiness) {
+  std::string text = Decimal("%.1f %%, ", readiness.percent) + Number(readiness.replayed) + " of " +
+                     Number(readiness.total) + " records, " + Number(readiness.blocks_done) +
+                     " blocks";
+  if (readiness.blocks_per_s > 0) {
+    text += ", " + Decimal("%.2f M blocks/s", readiness.blocks_per_s / 1e6);
+  }
+  if (readiness.seconds_left >= 0) {
+    text += ", " + DescribeMs(static_cast<std::int64_t>(readiness.seconds_left * 1e3)) + " left";
+  }
+  return text;
+}
+
 std::string ToTable(const StatusView& status) {
   Table table({"what", "value"});
   table.AddRow({"version", status.version + " (" + status.commit + ")"});
@@ -80,6 +121,8 @@ std::string ToTable(const StatusView& status) {
                            Number(status.log_synced)});
   table.AddRow({"log error", status.log_error.empty() ? "none" : status.log_error});
   table.AddRow({"digest", status.digest + " at " + Number(status.log_applied)});
+  table.AddRow({"snapshot", Snapshot(status)});
+  table.AddRow({"snapshot error", status.snapshot_error.empty() ? "none" : status.snapshot_error});
   table.AddRow({"registrations", Number(status.registrations)});
   table.AddRow({"contexts", Number(status.contexts)});
   table.AddRow({"blocks", Number(status.blocks) + OfAtMost(status.max_blocks)});
@@ -172,9 +215,11 @@ std::string ToTable(const QueryAnswer& answer) {
 
 std::string ToTable(const std::vector<SnapshotInfo>& snapshots) {
   if (snapshots.empty()) return "no snapshots\n";
-  Table table({"seq", "bytes", "path"});
+  Table table({"seq", "made (UTC)", "blocks", "bytes", "digest", "damage", "path"});
   for (const SnapshotInfo& snapshot : snapshots) {
-    table.AddRow({Number(snapshot.seq), Number(snapshot.bytes), snapshot.path});
+    table.AddRow({Number(snapshot.seq), Date(snapshot.created_unix_ms), Number(snapshot.blocks),
+                  Number(snapshot.bytes), snapshot.digest,
+                  snapshot.damage.empty() ? "none" : snapshot.damage, snapshot.path});
   }
   return table.ToText();
 }

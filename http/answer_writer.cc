@@ -1,6 +1,8 @@
 #include "http/answer_writer.h"
 
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace conductor::http {
 namespace {
 
 constexpr std::size_t kDigitsMax = 20;
+constexpr std::size_t kRealDigitsMax = 320;  // the largest double has 309 before the point
 
 // Texts come from requests, which are checked; anything else must still not break the document.
 std::string AsciiOnly(std::string_view text) {
@@ -189,6 +192,17 @@ void AnswerWriter::Unsigned(std::uint64_t number) {
   if (!json_format_) return PackUnsigned(out_, number);
   Separate();
   AppendNumber(out_, number);
+}
+
+void AnswerWriter::Tenths(double number) {
+  const double rounded = std::round(number * 10) / 10;
+  if (!std::isfinite(rounded)) return Null();
+  if (!json_format_) return Pack(out_, 0xcb, std::bit_cast<std::uint64_t>(rounded), 8);
+  Separate();
+  char digits[kRealDigitsMax];
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, rounded, std::chars_format::fixed, 1).ptr;
+  out_.append(digits, end);
 }
 
 void AnswerWriter::Signed(std::int64_t number) {

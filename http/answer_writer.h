@@ -53,6 +53,7 @@ class AnswerWriter {
   void Text(std::string_view text);
   void Unsigned(std::uint64_t number);
   void Signed(std::int64_t number);
+  void Tenths(double number);  // rounded; what is not finite is null
   void Bool(bool value);
   void Null();
 

@@ -256,15 +256,54 @@ std::string WriteGlobalView(const std::vector<ContextView>& contexts, BodyFormat
   return std::move(writer).Take();
 }
 
+namespace {
+
+// A negative number stands for "not known".
+void WriteUnlessNegative(AnswerWriter& writer, double value) {
+  value < 0 ? writer.Null() : writer.Tenths(value);
+}
+
+}  // namespace
+
+std::string WriteStatus(const StatusView& status, BodyFormat format) {
+  AnswerWriter writer(format);
+  writer.BeginObject(16);
+  writer.Key("ready").Bool(status.readiness.ready);
+  writer.Key("phase").Text(status.readiness.phase);
+  writer.Key("log_first").Unsigned(status.log_first);
+  writer.Key("log_last").Unsigned(status.log_last);
+  writer.Key("log_synced").Unsigned(status.log_synced);
+  writer.Key("log_applied").Unsigned(status.log_applied);
+  writer.Key("log_error").Text(status.log_error);
+  writer.Key("digest").Text(status.digest);
+  writer.Key("blocks").Unsigned(status.blocks);
+  writer.Key("snapshot_seq").Unsigned(status.snapshot_seq);
+  writer.Key("snapshot_age_ms");
+  status.snapshot_age_ms < 0 ? writer.Null() : writer.Signed(status.snapshot_age_ms);
+  writer.Key("snapshot_bytes").Unsigned(status.snapshot_bytes);
+  writer.Key("snapshot_percent");
+  WriteUnlessNegative(writer, status.snapshot_percent);
+  writer.Key("snapshots_made").Unsigned(status.snapshots_made);
+  writer.Key("snapshots_failed").Unsigned(status.snapshots_failed);
+  writer.Key("snapshot_error").Text(status.snapshot_error);
+  writer.EndObject();
+  return std::move(writer).Take();
+}
+
 std::string WriteReadiness(const Readiness& readiness, BodyFormat format) {
   AnswerWriter writer(format);
-  writer.BeginObject(readiness.ready ? 5 : 7);
+  writer.BeginObject(readiness.ready ? 5 : 11);
   writer.Key("ready").Bool(readiness.ready);
   writer.Key("phase").Text(readiness.phase);
   writer.Key("replayed").Unsigned(readiness.replayed);
   writer.Key("total").Unsigned(readiness.total);
   writer.Key("streams_waiting").Unsigned(readiness.streams_waiting);
   if (!readiness.ready) {
+    writer.Key("blocks_done").Unsigned(readiness.blocks_done);
+    writer.Key("blocks_per_s").Tenths(readiness.blocks_per_s);
+    writer.Key("percent").Tenths(readiness.percent);
+    writer.Key("seconds_left");
+    WriteUnlessNegative(writer, readiness.seconds_left);
     writer.Key("error").Text("not ready: " + readiness.phase);
     writer.Key("reason").Text("not_ready");
   }

@@ -25,6 +25,8 @@ std::string WriteUnregistered(const std::string& removed, BodyFormat format);
 std::string WriteServices(const std::vector<ServiceView>& services, bool detail, BodyFormat format);
 std::string WriteGlobalView(const std::vector<ContextView>& contexts, BodyFormat format);
 std::string WriteReadiness(const Readiness& readiness, BodyFormat format);
+// What the page shows of log and snapshots; where the data lies is not among it.
+std::string WriteStatus(const StatusView& status, BodyFormat format);
 std::string WriteHealth(BodyFormat format);
 std::string WriteVersion(const BuildInfo& build, BodyFormat format);
 std::string WriteError(const Error& error, BodyFormat format);

@@ -138,6 +138,11 @@ HttpReply Router::Get(Route route, const HttpRequest& request, BodyFormat format
       return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Render(), {}};
     case Route::kVersion:
       return Success(WriteVersion(build_, format), format);
+    case Route::kStatus: {
+      const auto status = service_.GetStatus();
+      if (!status) return Failure(status.error(), format);
+      return Success(WriteStatus(*status, format), format);
+    }
     case Route::kPage:
       return {200, "text/html; charset=utf-8", std::string(StatusPage()), {}};
     default:

@@ -18,10 +18,11 @@ enum class Route : std::uint8_t {
   kReadyz,
   kMetrics,
   kVersion,
+  kStatus,
   kPage,
   kUnknown,  // every other path; also what was refused before it had one
 };
-inline constexpr std::size_t kRouteCount = 12;
+inline constexpr std::size_t kRouteCount = 13;
 
 struct RouteRow {
   std::string_view path;
@@ -42,6 +43,7 @@ inline constexpr RouteRow kRoutes[kRouteCount] = {
     {"/readyz", "GET, HEAD", Route::kReadyz, true},
     {"/metrics", "GET, HEAD", Route::kMetrics, false},
     {"/version", "GET, HEAD", Route::kVersion, true},
+    {"/status", "GET, HEAD", Route::kStatus, false},
     {"/", "GET, HEAD", Route::kPage, true},
     {"", "", Route::kUnknown, false},
 };

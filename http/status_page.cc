@@ -29,6 +29,7 @@ th { font-weight: 600; }
 <body>
 <h1>Conductor</h1>
 <p id="status">Loading…</p>
+<p id="snapshot"></p>
 <h2>Services</h2>
 <table id="services"></table>
 <h2>Contexts</h2>
@@ -53,13 +54,30 @@ function table(id, columns, rows) {
   }
   if (rows.length === 0) cell(target.insertRow(), "td", "none");
 }
+function progress(ready) {
+  if (ready.phase !== "loading_snapshot" && ready.phase !== "rebuilding") return "";
+  const left = ready.seconds_left === null ? "" : `, ${ready.seconds_left.toFixed(0)} s left`;
+  return `, ${ready.percent.toFixed(1)} %, ` +
+      `${(ready.blocks_per_s / 1e6).toFixed(2)} M blocks/s${left}`;
+}
+function snapshotLine(state) {
+  const line = document.getElementById("snapshot");
+  let text = state.snapshot_age_ms === null ? "No snapshot" :
+      `Snapshot at ${state.snapshot_seq} of ${state.log_applied}, ` +
+      `${(state.snapshot_age_ms / 1000).toFixed(0)} s old, ${state.snapshot_bytes} bytes`;
+  if (state.snapshot_percent !== null) text += `; writing one, ${state.snapshot_percent} %`;
+  const wrong = [state.log_error, state.snapshot_error].filter(Boolean).join("; ");
+  line.textContent = wrong ? `${text}; ${wrong}` : text;
+  line.className = wrong ? "error" : "";
+}
 async function refresh() {
   const status = document.getElementById("status");
   try {
     const [version, ready] = await Promise.all([get("/version"), get("/readyz")]);
     status.textContent = `${version.version} (${version.commit}): ${ready.phase}, ` +
-        `${ready.replayed} of ${ready.total} log records`;
+        `${ready.replayed} of ${ready.total} log records` + progress(ready);
     status.className = ready.ready ? "ready" : "waiting";
+    snapshotLine(await get("/status"));
     const [services, view] = await Promise.all([get("/services?detail=1"), get("/global_view")]);
     table("services",
           ["Instance", "Rank", "Type", "Model", "Tenant", "Endpoint", "State", "Last number",

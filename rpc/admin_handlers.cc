@@ -44,14 +44,44 @@ grpc::Status AdminHandlers::ListSnapshots(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
+grpc::Status AdminHandlers::PruneSnapshots(grpc::ServerContext* context,
+                                           const v1::PruneSnapshotsRequest* request,
+                                           v1::PruneSnapshotsResponse* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto removed = service_.PruneSnapshots(request->keep());
+  if (!removed) return FailCall(removed.error(), context);
+  for (const auto& snapshot : *removed) FillSnapshotInfo(snapshot, response->add_removed());
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminHandlers::CreateCheckpoint(grpc::ServerContext* context,
+                                             const v1::CreateCheckpointRequest*,
+                                             v1::SnapshotInfo* response) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const auto checkpoint = service_.CreateCheckpoint();
+  if (!checkpoint) return FailCall(checkpoint.error(), context);
+  FillSnapshotInfo(*checkpoint, response);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminHandlers::RemoveCheckpoint(grpc::ServerContext* context,
+                                             const v1::RemoveCheckpointRequest* request,
+                                             v1::RemoveCheckpointResponse*) {
+  if (IsExpired(*context)) return ExpiredStatus();
+  const Status removed = service_.RemoveCheckpoint(request->path());
+  return removed ? grpc::Status::OK : FailCall(removed.error(), context);
+}
+
 grpc::Status AdminHandlers::InspectLog(grpc::ServerContext* context,
                                        const v1::InspectLogRequest* request,
                                        v1::InspectResponse* response) {
   if (IsExpired(*context)) return ExpiredStatus();
-  const auto lines =
-      service_.InspectLog(request->from(), std::min(request->count_max(), kInspectRecordsMax));
-  if (!lines) return FailCall(lines.error(), context);
-  FillLines(*lines, response);
+  const auto found = service_.InspectLog(
+      request->from(), std::min(request->count_max(), kInspectRecordsMax), request->stream());
+  if (!found) return FailCall(found.error(), context);
+  FillLines(found->lines, response);
+  response->set_next(found->next);
+  response->set_last(found->last);
   return grpc::Status::OK;
 }
 

@@ -22,6 +22,15 @@ class AdminHandlers final : public v1::Admin::Service {
                               v1::SnapshotInfo* response) override;
   grpc::Status ListSnapshots(grpc::ServerContext* context, const v1::ListSnapshotsRequest* request,
                              v1::ListSnapshotsResponse* response) override;
+  grpc::Status PruneSnapshots(grpc::ServerContext* context,
+                              const v1::PruneSnapshotsRequest* request,
+                              v1::PruneSnapshotsResponse* response) override;
+  grpc::Status CreateCheckpoint(grpc::ServerContext* context,
+                                const v1::CreateCheckpointRequest* request,
+                                v1::SnapshotInfo* response) override;
+  grpc::Status RemoveCheckpoint(grpc::ServerContext* context,
+                                const v1::RemoveCheckpointRequest* request,
+                                v1::RemoveCheckpointResponse* response) override;
   grpc::Status InspectLog(grpc::ServerContext* context, const v1::InspectLogRequest* request,
                           v1::InspectResponse* response) override;
   grpc::Status InspectBlock(grpc::ServerContext* context, const v1::InspectBlockRequest* request,

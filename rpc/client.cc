@@ -25,6 +25,9 @@ constexpr Channel::Method kGetGlobalView{CONDUCTOR_METHOD("GetGlobalView"), Repe
 constexpr Channel::Method kGetStatus{ADMIN_METHOD("GetStatus"), Repeatable::kYes};
 constexpr Channel::Method kCreateSnapshot{ADMIN_METHOD("CreateSnapshot"), Repeatable::kNo};
 constexpr Channel::Method kListSnapshots{ADMIN_METHOD("ListSnapshots"), Repeatable::kYes};
+constexpr Channel::Method kPruneSnapshots{ADMIN_METHOD("PruneSnapshots"), Repeatable::kNo};
+constexpr Channel::Method kCreateCheckpoint{ADMIN_METHOD("CreateCheckpoint"), Repeatable::kNo};
+constexpr Channel::Method kRemoveCheckpoint{ADMIN_METHOD("RemoveCheckpoint"), Repeatable::kNo};
 constexpr Channel::Method kInspectLog{ADMIN_METHOD("InspectLog"), Repeatable::kYes};
 constexpr Channel::Method kInspectBlock{ADMIN_METHOD("InspectBlock"), Repeatable::kYes};
 #undef CONDUCTOR_METHOD
@@ -74,6 +77,13 @@ Result<std::vector<View>> ConvertAll(const List& list, Convert convert) {
     views.push_back(*std::move(view));
   }
   return views;
+}
+
+std::vector<SnapshotInfo> ToSnapshotInfos(
+    const google::protobuf::RepeatedPtrField<v1::SnapshotInfo>& list) {
+  std::vector<SnapshotInfo> snapshots;
+  for (const auto& info : list) snapshots.push_back(ToSnapshotInfo(info));
+  return snapshots;
 }
 
 std::vector<std::string> ToLines(const v1::InspectResponse& response) {
@@ -188,17 +198,42 @@ Result<std::vector<SnapshotInfo>> RpcClient::ListSnapshots() const {
   auto response = Call<v1::ListSnapshotsResponse>(*channel_, kListSnapshots,
                                                   v1::ListSnapshotsRequest(), request_timeout_ms_);
   if (!response) return tl::unexpected(response.error());
-  std::vector<SnapshotInfo> snapshots;
-  for (const auto& info : response->snapshots()) snapshots.push_back(ToSnapshotInfo(info));
-  return snapshots;
+  return ToSnapshotInfos(response->snapshots());
 }
 
-Result<std::vector<std::string>> RpcClient::InspectLog(Seq from, std::uint32_t count_max) const {
+Result<std::vector<SnapshotInfo>> RpcClient::PruneSnapshots(std::uint32_t keep) const {
+  v1::PruneSnapshotsRequest request;
+  request.set_keep(keep);
+  auto response =
+      Call<v1::PruneSnapshotsResponse>(*channel_, kPruneSnapshots, request, request_timeout_ms_);
+  if (!response) return tl::unexpected(response.error());
+  return ToSnapshotInfos(response->removed());
+}
+
+Result<SnapshotInfo> RpcClient::CreateCheckpoint() const {
+  auto response = Call<v1::SnapshotInfo>(*channel_, kCreateCheckpoint,
+                                         v1::CreateCheckpointRequest(), request_timeout_ms_);
+  return response.map(ToSnapshotInfo);
+}
+
+Status RpcClient::RemoveCheckpoint(const std::string& path) const {
+  v1::RemoveCheckpointRequest request;
+  request.set_path(path);
+  auto response = Call<v1::RemoveCheckpointResponse>(*channel_, kRemoveCheckpoint, request,
+                                                     request_timeout_ms_);
+  if (!response) return tl::unexpected(response.error());
+  return {};
+}
+
+Result<Service::LogLines> RpcClient::InspectLog(Seq from, std::uint32_t count_max,
+                                                StreamId stream) const {
   v1::InspectLogRequest request;
   request.set_from(from);
   request.set_count_max(count_max);
+  request.set_stream(stream);
   auto response = Call<v1::InspectResponse>(*channel_, kInspectLog, request, request_timeout_ms_);
-  return response.map(ToLines);
+  if (!response) return tl::unexpected(response.error());
+  return Service::LogLines{ToLines(*response), response->next(), response->last()};
 }
 
 Result<std::vector<std::string>> RpcClient::InspectBlock(std::uint64_t hash) const {

@@ -60,7 +60,10 @@ class RpcClient {
   Result<StatusView> GetStatus() const;
   Result<SnapshotInfo> CreateSnapshot() const;
   Result<std::vector<SnapshotInfo>> ListSnapshots() const;
-  Result<std::vector<std::string>> InspectLog(Seq from, std::uint32_t count_max) const;
+  Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep) const;
+  Result<SnapshotInfo> CreateCheckpoint() const;
+  Status RemoveCheckpoint(const std::string& path) const;
+  Result<Service::LogLines> InspectLog(Seq from, std::uint32_t count_max, StreamId stream) const;
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const;
 
  private:

@@ -211,6 +211,34 @@ Result<ContextView> ToContextView(const v1::ContextInfo& info) {
   return view;
 }
 
+namespace {
+
+void FillSnapshotStatus(const StatusView& view, v1::StatusResponse* response) {
+  response->set_snapshot_seq(view.snapshot_seq);
+  if (view.snapshot_age_ms >= 0) response->set_snapshot_age_ms(view.snapshot_age_ms);
+  response->set_snapshot_bytes(view.snapshot_bytes);
+  if (view.snapshot_percent >= 0) response->set_snapshot_percent(view.snapshot_percent);
+  response->set_snapshots_made(view.snapshots_made);
+  response->set_snapshots_failed(view.snapshots_failed);
+  response->set_snapshot_error(WireText(view.snapshot_error));
+  response->set_snapshot_interval_events(view.snapshot_interval_events);
+  response->set_snapshot_interval_s(view.snapshot_interval_s);
+}
+
+void ReadSnapshotStatus(const v1::StatusResponse& response, StatusView* view) {
+  view->snapshot_seq = response.snapshot_seq();
+  view->snapshot_age_ms = response.has_snapshot_age_ms() ? response.snapshot_age_ms() : -1;
+  view->snapshot_bytes = response.snapshot_bytes();
+  view->snapshot_percent = response.has_snapshot_percent() ? response.snapshot_percent() : -1;
+  view->snapshots_made = response.snapshots_made();
+  view->snapshots_failed = response.snapshots_failed();
+  view->snapshot_error = response.snapshot_error();
+  view->snapshot_interval_events = response.snapshot_interval_events();
+  view->snapshot_interval_s = response.snapshot_interval_s();
+}
+
+}  // namespace
+
 void FillStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_version(view.version);
   response->set_commit(view.commit);
@@ -220,6 +248,10 @@ void FillStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_replayed(view.readiness.replayed);
   response->set_total(view.readiness.total);
   response->set_streams_waiting(view.readiness.streams_waiting);
+  response->set_blocks_done(view.readiness.blocks_done);
+  response->set_blocks_per_s(view.readiness.blocks_per_s);
+  response->set_percent(view.readiness.percent);
+  if (view.readiness.seconds_left >= 0) response->set_seconds_left(view.readiness.seconds_left);
   response->set_log_first(view.log_first);
   response->set_log_last(view.log_last);
   response->set_log_synced(view.log_synced);
@@ -233,6 +265,7 @@ void FillStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_max_blocks(view.max_blocks);
   response->set_max_bytes(view.max_bytes);
   response->set_evicted_blocks(view.evicted_blocks);
+  FillSnapshotStatus(view, response);
   response->set_queue_frames(view.queue_frames);
   response->set_log_error(WireText(view.log_error));
   for (const std::string& line : view.refused_statics) {
@@ -248,8 +281,18 @@ StatusView ToStatusView(const v1::StatusResponse& response) {
   view.version = response.version();
   view.commit = response.commit();
   view.uptime_ms = response.uptime_ms();
-  view.readiness = {response.ready(), response.phase(), response.replayed(), response.total(),
-                    response.streams_waiting()};
+  view.readiness = {
+      .ready = response.ready(),
+      .phase = response.phase(),
+      .replayed = response.replayed(),
+      .total = response.total(),
+      .blocks_done = response.blocks_done(),
+      .blocks_per_s = response.blocks_per_s(),
+      .percent = response.percent(),
+      .seconds_left = response.has_seconds_left() ? response.seconds_left() : -1,
+      .streams_waiting = response.streams_waiting(),
+  };
+  ReadSnapshotStatus(response, &view);
   view.log_first = response.log_first();
   view.log_last = response.log_last();
   view.log_synced = response.log_synced();
@@ -276,10 +319,15 @@ void FillSnapshotInfo(const SnapshotInfo& snapshot, v1::SnapshotInfo* info) {
   info->set_seq(snapshot.seq);
   info->set_bytes(snapshot.bytes);
   info->set_path(WireText(snapshot.path));
+  info->set_created_unix_ms(snapshot.created_unix_ms);
+  info->set_blocks(snapshot.blocks);
+  info->set_digest(snapshot.digest);
+  info->set_damage(WireText(snapshot.damage));
 }
 
 SnapshotInfo ToSnapshotInfo(const v1::SnapshotInfo& info) {
-  return {info.seq(), info.bytes(), info.path()};
+  return {info.seq(),    info.bytes(),  info.path(),  info.created_unix_ms(),
+          info.blocks(), info.digest(), info.damage()};
 }
 
 }  // namespace conductor::rpc

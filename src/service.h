@@ -72,6 +72,8 @@ struct StatusView {
   double snapshot_percent = -1;  // of the one that is being written; -1: none is
   std::uint64_t snapshots_made = 0, snapshots_failed = 0;  // since the start
   std::string snapshot_error;                              // of the last attempt; empty: it is fine
+  std::uint64_t snapshot_interval_events = 0;              // of automatic ones; 0: off
+  std::uint32_t snapshot_interval_s = 0;
   std::uint64_t queue_frames = 0;
   std::string log_error;  // empty: the log takes writes
   // Static registrations that could not be made at the start, and why.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 
+#include "storage/env_files.h"
 #include "storage/log_format.h"
 #include "storage/storage_error.h"
 
@@ -18,8 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a checkpoint grows; RocksDB adds a directory of that name with ".tmp".
+// Where a checkpoint grows; RocksDB adds a directory of that name with ".tmp". And where one goes
+// before it is removed, so that no half of it is taken for a checkpoint.
 constexpr char kGrowing[] = "growing";
+constexpr char kGrowingInRocksDb[] = "growing.tmp";
+constexpr char kLeaving[] = "leaving";
 
 std::string DirectoryOf(const std::string& data_dir) {
   return data_dir + "/" + kCheckpointsDirectory;
@@ -32,13 +36,22 @@ tl::unexpected<Error> Failed(const std::error_code& error, const std::string& wh
 std::uint64_t BytesBelow(const std::string& path) {
   std::uint64_t bytes = 0;
   std::error_code error;
-  fs::directory_iterator entry(path, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  fs::recursive_directory_iterator entry(path, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     std::error_code size_error;
+    if (!entry->is_regular_file(size_error)) continue;
     const std::uintmax_t size = entry->file_size(size_error);
     if (!size_error) bytes += size;
   }
   return bytes;
+}
+
+SnapshotInfo Describe(Seq seq, const std::string& path) {
+  SnapshotInfo info;
+  info.seq = seq;
+  info.path = path;
+  info.bytes = BytesBelow(path);
+  return info;
 }
 
 std::optional<Seq> ParseSeq(const std::string& name) {
@@ -46,23 +59,6 @@ std::optional<Seq> ParseSeq(const std::string& name) {
   const auto parsed = std::from_chars(name.data(), name.data() + name.size(), seq);
   if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
   return seq;
-}
-
-Status SyncDirectory(rocksdb::Env* env, const std::string& path) {
-  std::unique_ptr<rocksdb::Directory> directory;
-  rocksdb::Status status = env->NewDirectory(path, &directory);
-  if (status.ok()) status = directory->Fsync();
-  if (!status.ok()) return tl::unexpected(FromRocksDb(status, "sync of directory " + path));
-  return {};
-}
-
-Status RemoveLeftovers(const std::string& growing) {
-  for (const std::string& path : {growing, growing + ".tmp"}) {
-    std::error_code error;
-    fs::remove_all(path, error);
-    if (error) return Failed(error, "removal of unfinished checkpoint " + path);
-  }
-  return {};
 }
 
 // Only the copy itself knows where it ends: records may have been appended while it was made.
@@ -75,7 +71,18 @@ Result<Seq> LastSeqOf(LogStoreOptions options, const std::string& path) {
 
 }  // namespace
 
-Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB* db) {
+Status RemoveUnfinishedCheckpoints(const std::string& data_dir) {
+  for (const char* name : {kGrowing, kGrowingInRocksDb, kLeaving}) {
+    const std::string path = DirectoryOf(data_dir) + "/" + name;
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) return Failed(error, "removal of unfinished checkpoint " + path);
+  }
+  return {};
+}
+
+Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB* db,
+                                     const SnapshotFiles& snapshots) {
   rocksdb::Env* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
   const std::string directory = DirectoryOf(options.data_dir);
   const std::string growing = directory + "/" + kGrowing;
@@ -84,7 +91,7 @@ Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB
     CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, options.data_dir));
   }
   if (error) return Failed(error, "directory " + directory + " could not be created");
-  CONDUCTOR_RETURN_IF_ERROR(RemoveLeftovers(growing));
+  CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options.data_dir));
 
   rocksdb::Checkpoint* raw = nullptr;
   rocksdb::Status status = rocksdb::Checkpoint::Create(db, &raw);
@@ -94,15 +101,17 @@ Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB
   if (!status.ok()) return tl::unexpected(FromRocksDb(status, "checkpoint in " + directory));
 
   CONDUCTOR_ASSIGN_OR_RETURN(const Seq last, LastSeqOf(options, growing));
+  CONDUCTOR_RETURN_IF_ERROR(snapshots.LinkInto(growing, last));
+  CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, growing));
   const std::string path = directory + "/" + std::to_string(last);
   if (fs::exists(path, error)) {
-    CONDUCTOR_RETURN_IF_ERROR(RemoveLeftovers(growing));
+    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options.data_dir));
   } else {
     fs::rename(growing, path, error);
     if (error) return Failed(error, "checkpoint " + path);
     CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, directory));
   }
-  return SnapshotInfo{last, BytesBelow(path), path};
+  return Describe(last, path);
 }
 
 Result<std::vector<SnapshotInfo>> FindCheckpoints(const std::string& data_dir) {
@@ -116,12 +125,24 @@ Result<std::vector<SnapshotInfo>> FindCheckpoints(const std::string& data_dir) {
     const std::optional<Seq> seq = ParseSeq(name);
     if (!seq) continue;
     const std::string path = directory + "/" + name;
-    found.push_back({*seq, BytesBelow(path), path});
+    found.push_back(Describe(*seq, path));
   }
   if (error) return Failed(error, "directory " + directory);
   std::sort(found.begin(), found.end(),
             [](const SnapshotInfo& a, const SnapshotInfo& b) { return a.seq < b.seq; });
   return found;
+}
+
+Status DeleteCheckpoint(const std::string& data_dir, const std::string& path) {
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> found, FindCheckpoints(data_dir));
+  const bool known = std::any_of(found.begin(), found.end(),
+                                 [&](const SnapshotInfo& info) { return info.path == path; });
+  if (!known) return MakeError(ErrorCode::kNotFound, path + " is no checkpoint of this log");
+  CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(data_dir));
+  std::error_code error;
+  fs::rename(path, DirectoryOf(data_dir) + "/" + kLeaving, error);
+  if (error) return Failed(error, "removal of checkpoint " + path);
+  return RemoveUnfinishedCheckpoints(data_dir);
 }
 
 }  // namespace conductor::storage

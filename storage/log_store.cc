@@ -86,6 +86,7 @@ Result<std::unique_ptr<LogStore>> OpenDatabase(const LogStoreOptions& options,
   if (!opened.ok()) return tl::unexpected(FromRocksDb(opened, Named(options)));
   store->db.reset(db);
   store->log = FindHandle(*store, kLogFamily);
+  store->meta = FindHandle(*store, kMetaFamily);
   if (drops != nullptr) *drops = logger->TakeDrops();
   return store;
 }
@@ -102,10 +103,9 @@ Result<Families> ListFamilies(const LogStoreOptions& options) {
 
 Result<std::optional<std::string>> GetMeta(const LogStoreOptions& options, const LogStore& store,
                                            const char* key) {
-  rocksdb::ColumnFamilyHandle* meta = FindHandle(store, kMetaFamily);
-  if (meta == nullptr) return std::nullopt;
+  if (store.meta == nullptr) return std::nullopt;
   std::string value;
-  const rocksdb::Status got = store.db->Get(MakeReadOptions(), meta, key, &value);
+  const rocksdb::Status got = store.db->Get(MakeReadOptions(), store.meta, key, &value);
   if (got.IsNotFound()) return std::nullopt;
   if (!got.ok()) {
     return tl::unexpected(FromRocksDb(got, Named(options) + ": read of meta key " + key));
@@ -166,10 +166,12 @@ Status FindPositions(const LogStoreOptions& options, LogStore* store) {
   }
   if (!it->Valid()) return {};
   const std::optional<Seq> last = DecodeSeqKey(it->key().ToStringView());
-  if (!last || *last < *first_seq) {
+  if (!last || *last == 0) {
     return MakeError(ErrorCode::kDataLoss,
                      Named(options) + ": key " + it->key().ToString(true) + " is no log position");
   }
+  // Records before the first one were dropped; some are there until their file is removed.
+  if (*last < *first_seq) return {};
   store->report.last = *last;
   return {};
 }
@@ -205,6 +207,13 @@ Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& dro
   }
   if (!synced || *synced <= report->last) return {};
   report->synced_records_missing = *synced - report->last;
+  if (report->wal_files == 0) {
+    return MakeError(ErrorCode::kDataLoss,
+                     Named(options) + ": its write-ahead files are gone: the log ends at record " +
+                         std::to_string(report->last) + ", expected " + std::to_string(*synced) +
+                         "; restore a checkpoint, or, to go on without them, remove the file " +
+                         kSyncedFile);
+  }
   const auto damage = std::find_if_not(drops.begin(), drops.end(), [&](const WalDrop& drop) {
     return IsTornEnd(drop) || EndsInZeros(options.data_dir + "/" + drop.file);
   });
@@ -213,7 +222,7 @@ Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& dro
                    Named(options) + ": file " + damage->file + " is damaged (" + damage->reason +
                        "): the log ends at record " + std::to_string(report->last) + ", expected " +
                        std::to_string(*synced) + "; to go on without them remove the file " +
-                       kSyncedFile);
+                       kSyncedFile + ", or restore a checkpoint");
 }
 
 // The first, read-only look. A `store` without db: there is nothing yet, or an unfinished creation.
@@ -249,7 +258,7 @@ Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& option
 }
 
 Status WriteFormat(const LogStoreOptions& options, LogStore* store) {
-  rocksdb::ColumnFamilyHandle* meta = FindHandle(*store, kMetaFamily);
+  rocksdb::ColumnFamilyHandle* const meta = store->meta;
   const auto first = EncodeSeqKey(1);
   rocksdb::WriteBatch batch;
   rocksdb::Status written = batch.Put(meta, kFormatKey, kFormatV1);
@@ -263,6 +272,16 @@ Status WriteFormat(const LogStoreOptions& options, LogStore* store) {
     return tl::unexpected(FromRocksDb(written, Named(options) + ": write of the format"));
   }
   return {};
+}
+
+// A directory that says what was on disk in it is no place for a new log.
+Status CheckNothingWasLost(const LogStoreOptions& options) {
+  const Seq synced = SyncedMark::Read(options.data_dir).value_or(0);
+  if (synced == 0) return {};
+  return MakeError(
+      ErrorCode::kDataLoss,
+      Named(options) + ": the log is gone, expected one up to record " + std::to_string(synced) +
+          "; restore a checkpoint, or, to go on without it, " + "remove the file " + kSyncedFile);
 }
 
 }  // namespace
@@ -284,6 +303,7 @@ Result<std::unique_ptr<LogStore>> OpenLogStore(const LogStoreOptions& options) {
     return MakeError(ErrorCode::kNotFound, Named(options) + " holds no log");
   }
   if (options.read_only) return found;
+  if (create) CONDUCTOR_RETURN_IF_ERROR(CheckNothingWasLost(options));
 
   RecoveryReport report = std::move(found->report);
   found.reset();

@@ -24,7 +24,7 @@ struct LogStoreOptions {
   bool create_if_missing = true;
   bool read_only = false;
   rocksdb::Env* env = nullptr;  // borrowed; none: the default one
-  std::function<void(std::string_view)> on_warning;
+  std::function<void(std::string_view)> on_warning = nullptr;
 };
 
 struct LogStore {
@@ -33,6 +33,7 @@ struct LogStore {
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // owned by this, freed before db
   rocksdb::ColumnFamilyHandle* log = nullptr;
+  rocksdb::ColumnFamilyHandle* meta = nullptr;
   RecoveryReport report;  // report.first and .last: the positions found
 };
 

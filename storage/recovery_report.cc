@@ -13,6 +13,7 @@ std::string ToLine(const RecoveryReport& report) {
   add("wal_bytes", report.wal_bytes);
   add("dropped_bytes", report.dropped_bytes);
   add("synced_records_missing", report.synced_records_missing);
+  if (report.only_in_snapshot != 0) add("only_in_snapshot", report.only_in_snapshot);
   for (const std::string& drop : report.drops) line += " dropped=\"" + drop + "\"";
   return line;
 }

@@ -21,6 +21,8 @@ struct RecoveryReport {
   std::vector<std::string> drops;
   // Records that had been synced and are gone, because a file is shorter than it was.
   std::uint64_t synced_records_missing = 0;
+  // Records that are gone, but whose meaning a snapshot holds: the log goes on behind it.
+  std::uint64_t only_in_snapshot = 0;
 };
 
 // One line of key=value, for the log of the daemon.

@@ -30,15 +30,16 @@ Error WithPrefix(const std::string& prefix, Error error) {
   return error;
 }
 
-LogStoreOptions StoreOptions(const RocksDbEventLogOptions& options) {
-  return {options.data_dir, options.create_if_missing, options.read_only, options.env,
-          options.on_warning};
-}
-
 }  // namespace
 
-RocksDbEventLog::RocksDbEventLog(Options options) : options_(std::move(options)) {}
+RocksDbEventLog::RocksDbEventLog(Options options)
+    : options_(std::move(options)), snapshots_(options_.data_dir, options_.env) {}
 RocksDbEventLog::~RocksDbEventLog() = default;
+
+LogStoreOptions RocksDbEventLog::StoreOptions() const {
+  return {options_.data_dir, options_.create_if_missing, options_.read_only, options_.env,
+          options_.on_warning};
+}
 
 Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) {
   std::unique_ptr<RocksDbEventLog> log(new RocksDbEventLog(std::move(options)));
@@ -60,10 +61,17 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
 // The caller holds store_mutex_ exclusively, or is Open.
 Status RocksDbEventLog::OpenStore() {
   store_.reset();
-  CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions(options_)));
+  CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions()));
   first_.store(store_->report.first, std::memory_order_release);
   last_.store(store_->report.last, std::memory_order_release);
+  synced_.store(store_->report.last, std::memory_order_release);
+  if (!options_.read_only) {
+    CONDUCTOR_RETURN_IF_ERROR(snapshots_.RemoveUnfinished());
+    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options_.data_dir));
+  }
+  CONDUCTOR_RETURN_IF_ERROR(GoOnBehindSnapshots());
   if (options_.read_only) return {};
+  GiveBackSpace();
   if (synced_mark_ == nullptr) {
     CONDUCTOR_ASSIGN_OR_RETURN(synced_mark_, SyncedMark::Open(options_.data_dir));
   }
@@ -108,8 +116,16 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
         written, Named() + ": append of " + RecordName(last + 1) + " to " + std::to_string(seq)));
   }
   last_.store(seq, std::memory_order_release);
-  if (sync) synced_mark_->Advance(seq);
+  if (sync) NoteSynced(seq);
   return seq;
+}
+
+// What was synced stays so: of two syncs at once the later position counts.
+void RocksDbEventLog::NoteSynced(Seq seq) {
+  Seq before = synced_.load(std::memory_order_relaxed);
+  while (before < seq && !synced_.compare_exchange_weak(before, seq, std::memory_order_release)) {
+  }
+  synced_mark_->Advance(seq);
 }
 
 Status RocksDbEventLog::Sync() {
@@ -118,7 +134,7 @@ Status RocksDbEventLog::Sync() {
   const Seq last = LastSeq();
   const rocksdb::Status synced = store_->db->SyncWAL();
   if (!synced.ok()) return End(FromRocksDb(synced, Named() + ": sync"));
-  synced_mark_->Advance(last);
+  NoteSynced(last);
   return {};
 }
 
@@ -133,16 +149,18 @@ Result<Seq> RocksDbEventLog::Reopen() {
   return LastSeq();
 }
 
+tl::unexpected<Error> RocksDbEventLog::Forgotten(Seq seq) const {
+  return MakeError(ErrorCode::kOutOfRange,
+                   RecordName(seq) + ": the log begins at " + std::to_string(FirstSeq()));
+}
+
 Status RocksDbEventLog::Read(Seq from, Seq to,
                              const std::function<Status(Seq, const Record&)>& visit) const {
   const ReadLock lock(store_mutex_);
   if (store_ == nullptr) {
     return MakeError(ErrorCode::kUnavailable, Named() + ": the log could not be reopened");
   }
-  if (from < FirstSeq()) {
-    return MakeError(ErrorCode::kOutOfRange,
-                     RecordName(from) + ": the log begins at " + std::to_string(FirstSeq()));
-  }
+  if (from < FirstSeq()) return Forgotten(from);
   const Seq last = std::min(to, LastSeq());
   if (from > last) return {};
   const auto from_key = EncodeSeqKey(from);
@@ -155,6 +173,7 @@ Status RocksDbEventLog::Read(Seq from, Seq to,
     }
     const std::optional<Seq> found =
         it->Valid() ? DecodeSeqKey(it->key().ToStringView()) : std::nullopt;
+    if (found != seq && seq < FirstSeq()) return Forgotten(seq);  // dropped meanwhile
     if (found != seq) {
       return MakeError(ErrorCode::kDataLoss,
                        Named() + ": " + RecordName(seq) + " is missing, found " +
@@ -167,42 +186,6 @@ Status RocksDbEventLog::Read(Seq from, Seq to,
     CONDUCTOR_RETURN_IF_ERROR(visit(seq, *record));
   }
   return {};
-}
-
-Status RocksDbEventLog::DropBelow(Seq) {
-  return MakeError(ErrorCode::kUnimplemented, "drop");
-}
-std::unique_ptr<ImageEncoder> RocksDbEventLog::NewEncoder() const {
-  return nullptr;
-}
-Result<std::unique_ptr<ImageFile>> RocksDbEventLog::CreateImage(Seq) {
-  return MakeError(ErrorCode::kUnimplemented, "image");
-}
-Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListSnapshots() const {
-  return std::vector<SnapshotInfo>{};
-}
-Status RocksDbEventLog::ReadSnapshot(Seq, ImageVisitor&) const {
-  return MakeError(ErrorCode::kUnimplemented, "image");
-}
-Status RocksDbEventLog::RemoveSnapshot(Seq) {
-  return MakeError(ErrorCode::kUnimplemented, "image");
-}
-Status RocksDbEventLog::RemoveCheckpoint(const std::string&) {
-  return MakeError(ErrorCode::kUnimplemented, "image");
-}
-Status RocksDbEventLog::SetAside(Seq) {
-  return MakeError(ErrorCode::kUnimplemented, "image");
-}
-
-Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
-  const std::lock_guard<std::mutex> checkpoint_lock(checkpoint_mutex_);
-  const ReadLock lock(store_mutex_);
-  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
-  return WriteCheckpoint(StoreOptions(options_), store_->db.get());
-}
-
-Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListCheckpoints() const {
-  return FindCheckpoints(options_.data_dir);
 }
 
 RecoveryReport RocksDbEventLog::GetRecoveryReport() const {

@@ -1,10 +1,11 @@
-// RocksDbEventLog: the log on disk (docs/log_format.md), and its checkpoints.
+// RocksDbEventLog: the log on disk (docs/log_format.md), its snapshots (docs/snapshot_format.md)
+// and its checkpoints. docs/damage.md says what opening does about each kind of damage.
 //
 // One process owns a data directory at a time; others may open it read-only meanwhile and see what
 // had been written when they opened it. Append returns when the bytes were handed to the kernel (a
 // kill of the process loses nothing), Sync when they are on disk (a power cut loses nothing).
 //
-// One thread appends and reopens; Sync, Read, positions and checkpoints are for any thread. Read's
+// One thread appends and reopens; everything else is for any thread. Read's
 // visitor must not call Reopen. After an error of Append or Sync only Reopen brings the log back;
 // the one exception is kInvalidArgument (a record the format cannot hold): nothing was touched.
 //
@@ -26,6 +27,7 @@
 #include "src/ports.h"
 #include "src/snapshot_store.h"
 #include "storage/recovery_report.h"
+#include "storage/snapshot_files.h"
 
 namespace rocksdb {
 class Env;
@@ -34,6 +36,7 @@ class Env;
 namespace conductor::storage {
 
 struct LogStore;
+struct LogStoreOptions;
 class OwnerLock;
 class SyncedMark;
 
@@ -64,16 +67,21 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status Read(Seq from, Seq to,
               const std::function<Status(Seq, const Record&)>& visit) const override;
 
+  // kInvalidArgument: records before `first` are not on disk yet.
   Status DropBelow(Seq first) override;
+
   std::unique_ptr<ImageEncoder> NewEncoder() const override;
+  // The file borrows the log. Its Finish is kFailedPrecondition while the log itself is not on disk
+  // up to `seq`: behind a power cut the same positions would be given to other records.
   Result<std::unique_ptr<ImageFile>> CreateImage(Seq seq) override;
   Result<std::vector<SnapshotInfo>> ListSnapshots() const override;
   Status ReadSnapshot(Seq seq, ImageVisitor& visitor) const override;
   Status RemoveSnapshot(Seq seq) override;
   Status SetAside(Seq seq) override;
-  Status RemoveCheckpoint(const std::string& path) override;
+
   Result<SnapshotInfo> CreateCheckpoint() override;
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
+  Status RemoveCheckpoint(const std::string& path) override;
 
   // What the last Open or Reopen found.
   RecoveryReport GetRecoveryReport() const;
@@ -81,12 +89,19 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
 
  private:
   explicit RocksDbEventLog(Options options);
+  LogStoreOptions StoreOptions() const;
   Status OpenStore();
+  Status GoOnBehindSnapshots();
+  void GiveBackSpace();
+  void NoteSynced(Seq seq);
+  void Warn(const std::string& line) const;
   Status CheckWritable() const;
   tl::unexpected<Error> End(Error error);
+  tl::unexpected<Error> Forgotten(Seq seq) const;
   std::string Named() const { return "data directory " + options_.data_dir; }
 
   const Options options_;
+  SnapshotFiles snapshots_;
   std::unique_ptr<OwnerLock> owner_;
   std::unique_ptr<SyncedMark> synced_mark_;
 
@@ -97,11 +112,14 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   // Written by the appending thread after the records are there (release), read by any (acquire).
   std::atomic<Seq> first_{1};
   std::atomic<Seq> last_{0};
+  std::atomic<Seq> synced_{0};  // written by who synced, read by who drops. Invariant: <= last_.
 
   mutable std::mutex ended_mutex_;
   std::optional<Error> ended_;  // guarded by ended_mutex_: why the handle takes no more writes
 
-  std::mutex checkpoint_mutex_;  // one checkpoint at a time; taken before store_mutex_
+  // What is kept changes here: dropping, removing snapshots, copying all of it. One at a time,
+  // taken before store_mutex_.
+  std::mutex retention_mutex_;
 };
 
 }  // namespace conductor::storage

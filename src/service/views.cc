@@ -91,6 +91,8 @@ Readiness ConductorService::Impl::GetReadiness() const {
 
 Result<StatusView> ConductorService::Impl::GetStatus() const {
   StatusView view;
+  view.snapshot_interval_events = options_.snapshot_interval_events;
+  view.snapshot_interval_s = options_.snapshot_interval_s;
   view.version = options_.version;
   view.commit = options_.commit;
   view.uptime_ms = clock_.MonotonicMs() - started_ms_;

@@ -106,9 +106,12 @@ const Refusal kRefusals[] = {
     {"Auth", R"({"auth": {}})", "auth", "unsupported"},
     {"Tls", R"({"tls": null})", "tls", "unsupported"},
     {"AllowedEndpoints", R"({"allowed_endpoints": []})", "allowed_endpoints", "unsupported"},
-    {"SnapshotEvents", R"({"snapshot_interval_events": 1000})", "snapshot_interval_events",
-     "unsupported"},
-    {"SnapshotSeconds", R"({"snapshot_interval_s": 60})", "snapshot_interval_s", "unsupported"},
+    {"SnapshotEventsNegative", R"({"snapshot_interval_events": -1})", "snapshot_interval_events",
+     "got -1"},
+    {"SnapshotEventsFraction", R"({"snapshot_interval_events": 0.5})", "snapshot_interval_events",
+     "integer"},
+    {"SnapshotSecondsTooMany", R"({"snapshot_interval_s": 315360001})", "snapshot_interval_s",
+     "0..315360000"},
     {"MaxBlocks", R"({"limits": {"max_blocks": 999}})", "limits.max_blocks",
      "expected 0 (no cap) or at least 1000, got 999"},
     {"MaxBytes", R"({"limits": {"max_bytes": 16777215}})", "limits.max_bytes",
@@ -231,10 +234,16 @@ TEST(ConfigTest, EveryWordOfAChoiceIsAccepted) {
             UnverifiedBlocks::kNameOnly);
 }
 
-TEST(ConfigTest, SettingsOfLaterReleasesMayBeOff) {
-  const Config config = Parsed(R"({"snapshot_interval_events": 0, "snapshot_interval_s": 0})");
-  EXPECT_EQ(config.snapshot_interval_events, 0u);
-  EXPECT_EQ(config.snapshot_interval_s, 0u);
+TEST(ConfigTest, AutomaticSnapshotsAreOnUnlessSwitchedOff) {
+  EXPECT_EQ(Parsed("{}").snapshot_interval_events, 1'000'000u);
+  EXPECT_EQ(Parsed("{}").snapshot_interval_s, 900u);
+  const Config off = Parsed(R"({"snapshot_interval_events": 0, "snapshot_interval_s": 0})");
+  EXPECT_EQ(off.snapshot_interval_events, 0u);
+  EXPECT_EQ(off.snapshot_interval_s, 0u);
+  const Config other = Parsed(R"({"snapshot_interval_events": 5000000000,
+                                  "snapshot_interval_s": 60})");
+  EXPECT_EQ(other.snapshot_interval_events, 5'000'000'000u);
+  EXPECT_EQ(other.snapshot_interval_s, 60u);
 }
 
 TEST(ConfigTest, PublisherBecomesAStaticRegistration) {

@@ -141,13 +141,54 @@ TEST_F(CtlDaemonTest, VerifyComparesLogAndDaemon) {
   EXPECT_EQ(verify.json()["match"], true);
 }
 
-TEST_F(CtlDaemonTest, SnapshotIsListedAndOpensAsADataDirectory) {
+TEST_F(CtlDaemonTest, ExportMadeWhileServingStartsWithTheSameDigest) {
   ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
-  const Finished created = daemon_->Ctl({"-o", "json", "snapshot", "create"});
-  ASSERT_EQ(created.code, 0) << created.err;
-  EXPECT_EQ(daemon_->Ctl({"-o", "json", "snapshot", "list"}).json()["count"], 1);
-  const std::string path = created.json()["path"].get<std::string>();
-  EXPECT_EQ(RunCtlProgram({"--data-dir", path, "verify"}).code, 0);
+  Prompt(5);
+  ASSERT_TRUE(WaitBlocks(5));
+  const Json before = daemon_->Status();
+  const std::string exported = directory_.Path("exported");
+  const Finished finished = daemon_->Ctl({"-o", "json", "snapshot", "export", exported});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.json()["seq"], before["log_applied"]);
+  TestDaemon elsewhere(exported);
+  ASSERT_TRUE(elsewhere.WaitReady());
+  EXPECT_EQ(elsewhere.Status()["digest"], before["digest"]);
+}
+
+TEST_F(CtlDaemonTest, ExportOfADirectoryAsksTheDaemonThatOwnsIt) {
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  Prompt(5);
+  ASSERT_TRUE(WaitBlocks(5));
+  const std::string exported = directory_.Path("exported");
+  const Finished finished =
+      RunCtlProgram({"--data-dir", data_dir_, "snapshot", "export", exported});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const std::string digest = daemon_->Status()["digest"].get<std::string>();
+  EXPECT_EQ(RunCtlProgram({"--data-dir", exported, "verify", "--expect", digest}).code, 0);
+}
+
+TEST_F(CtlDaemonTest, FollowGoesOnUntilItIsInterrupted) {
+  Process follow({CONDUCTOR_BINARY_DIR "/mooncake-conductor/conductorctl", "--address",
+                  "127.0.0.1:" + std::to_string(daemon_->rpc_port()), "inspect", "log",
+                  "--follow"});
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return follow.out().find("registered instance=vllm-0") != std::string::npos; },
+      kDeadline));
+  follow.Signal(SIGINT);
+  EXPECT_EQ(follow.Wait(), 0);
+}
+
+TEST_F(CtlDaemonTest, FollowOfADirectoryShowsWhatItsDaemonWrites) {
+  Process follow({CONDUCTOR_BINARY_DIR "/mooncake-conductor/conductorctl", "--data-dir", data_dir_,
+                  "inspect", "log", "--follow"});
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  Prompt(2);
+  EXPECT_TRUE(
+      WaitUntil([&] { return follow.out().find("stored") != std::string::npos; }, kDeadline))
+      << follow.out() << follow.err();
+  follow.Signal(SIGTERM);
+  EXPECT_EQ(follow.Wait(), 0);
 }
 
 TEST_F(CtlDaemonTest, RegisteringAgainAndConflictsAreTold) {

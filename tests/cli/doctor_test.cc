@@ -45,7 +45,7 @@ ContextView Context(const std::string& tenant, const std::string& model, std::ui
 
 DoctorInput Input(std::vector<ServiceView> services) {
   DoctorInput input;
-  input.status.readiness = {true, "ready", 0, 0, 0};
+  input.status.readiness = {.ready = true, .phase = "ready"};
   input.services = std::move(services);
   input.contexts = {Context("default", "m", 4)};
   return input;
@@ -73,7 +73,7 @@ TEST(DoctorTest, NothingRegistered) {
 
 TEST(DoctorTest, RebuildingIsNotNothingRegistered) {
   DoctorInput input = Input({});
-  input.status.readiness = {false, "rebuilding", 3, 10, 0};
+  input.status.readiness = {.phase = "rebuilding", .replayed = 3, .total = 10};
   const auto findings = Diagnose(input);
   EXPECT_THAT(findings, Contains(Is(Severity::kProblem, "rebuilding", "3 of 10")));
   EXPECT_THAT(findings, Not(Contains(HasCode("nothing_registered"))));
@@ -85,9 +85,68 @@ TEST(DoctorTest, LogThatTakesNoWrites) {
   EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kProblem, "log_failed", "no space")));
 }
 
+TEST(DoctorTest, LoadingASnapshotIsRebuildingToo) {
+  DoctorInput input = Input({});
+  input.status.readiness = {.phase = "loading_snapshot", .percent = 12.5};
+  input.status.snapshot_error = "old news";
+  const auto findings = Diagnose(input);
+  EXPECT_THAT(findings, Contains(Is(Severity::kProblem, "rebuilding", "12.5 %")));
+  EXPECT_EQ(findings.size(), 1u);
+}
+
+// The newest snapshot at position 5, made just now, one every 900 s.
+DoctorInput WithSnapshot() {
+  DoctorInput input = Input({Healthy()});
+  input.status.log_applied = 9;
+  input.status.uptime_ms = 100'000'000;
+  input.status.snapshot_seq = 5;
+  input.status.snapshot_age_ms = 1'000;
+  input.status.snapshot_interval_s = 900;
+  return input;
+}
+
+TEST(DoctorTest, SnapshotsThatFailAreNamed) {
+  DoctorInput input = WithSnapshot();
+  EXPECT_THAT(Diagnose(input), testing::IsEmpty());
+  input.status.snapshot_error = "no space";
+  EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kWarning, "snapshots_failing", "no space")));
+}
+
+TEST(DoctorTest, SnapshotOlderThanFourIntervalsIsLate) {
+  DoctorInput input = WithSnapshot();
+  input.status.snapshot_age_ms = 4 * 900'000;
+  EXPECT_THAT(Diagnose(input), testing::IsEmpty());
+  input.status.snapshot_age_ms += 1;
+  EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kWarning, "snapshot_late", "60 min old")));
+}
+
+TEST(DoctorTest, OldSnapshotIsFineWhenNothingHappened) {
+  DoctorInput input = WithSnapshot();
+  input.status.snapshot_age_ms = 100'000'000;
+  input.status.log_applied = 5;
+  EXPECT_THAT(Diagnose(input), testing::IsEmpty());
+}
+
+TEST(DoctorTest, OldSnapshotIsFineRightAfterAStart) {
+  DoctorInput input = WithSnapshot();
+  input.status.snapshot_age_ms = 100'000'000;
+  input.status.uptime_ms = 1'000;
+  EXPECT_THAT(Diagnose(input), testing::IsEmpty());
+}
+
+TEST(DoctorTest, NoSnapshotAtAllIsLateToo) {
+  DoctorInput input = WithSnapshot();
+  input.status.snapshot_seq = 0;
+  input.status.snapshot_age_ms = -1;
+  EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kWarning, "snapshot_late", "no snapshot")));
+  input.status.snapshot_interval_s = 0;
+  EXPECT_THAT(Diagnose(input), testing::IsEmpty());
+}
+
 TEST(DoctorTest, CatchingUpIsAWarning) {
   DoctorInput input = Input({Healthy()});
-  input.status.readiness = {false, "catching_up", 1, 1, 2};
+  input.status.readiness = {
+      .phase = "catching_up", .replayed = 1, .total = 1, .streams_waiting = 2};
   EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kWarning, "catching_up", "2 streams")));
 }
 

@@ -132,7 +132,7 @@ TEST_F(SettingsTest, HelpShowsExamplesAndEnds) {
   EXPECT_EQ(line.exit_code, ExitCode::kOk);
   EXPECT_FALSE(line.settings.has_value());
   EXPECT_THAT(line.text, HasSubstr("CONDUCTOR_CONFIG_PATH=conductor.json"));
-  EXPECT_THAT(line.text, HasSubstr("automatic snapshots come with a later"));
+  EXPECT_THAT(line.text, HasSubstr("snapshot_interval_s 900"));
 }
 
 TEST_F(SettingsTest, VersionEnds) {

@@ -6,7 +6,6 @@
 
 #include <sstream>
 
-#include "cli/copy_directory.h"
 #include "cli/ports_file.h"
 #include "cli/table.h"
 #include "cli/tokens.h"
@@ -121,31 +120,6 @@ TEST(PortsFileTest, DirectoryThatIsNotThereIsAnError) {
   const auto status = WritePortsFile("/does/not/exist", {});
   ASSERT_FALSE(status.has_value());
   EXPECT_THAT(status.error().message, HasSubstr("/does/not/exist/ports.json.tmp"));
-}
-
-TEST(CopyDirectoryTest, CopiesFilesAndFolders) {
-  const TempDir from, to;
-  from.Write("a", "1");
-  std::filesystem::create_directory(from.Path("sub"));
-  from.Write("sub/b", "2");
-  ASSERT_TRUE(CopyDirectory(from.path(), to.Path("copy/")).has_value());
-  EXPECT_EQ(*ReadFile(to.Path("copy/sub/b"), 10), "2");
-  EXPECT_FALSE(std::filesystem::exists(to.Path("copy.unfinished")));
-}
-
-TEST(CopyDirectoryTest, TargetThatHoldsSomethingIsRefused) {
-  const TempDir from, to;
-  to.Write("x", "1");
-  const auto status = CopyDirectory(from.path(), to.path());
-  ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_THAT(status.error().message, HasSubstr("not an empty directory"));
-}
-
-TEST(CopyDirectoryTest, SourceThatIsNotThereLeavesNothing) {
-  const TempDir to;
-  EXPECT_FALSE(CopyDirectory("/does/not/exist", to.Path("copy")).has_value());
-  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
 }  // namespace

@@ -88,8 +88,53 @@ TEST(ViewsTableTest, EmptyListsAreSentences) {
 
 TEST(ViewsTableTest, RebuildShowsItsProgress) {
   StatusView status;
-  status.readiness = {false, "rebuilding", 5, 10, 0};
-  EXPECT_THAT(ToTable(status), HasSubstr("rebuilding, 5 of 10 records"));
+  status.readiness = {.phase = "rebuilding",
+                      .replayed = 5,
+                      .total = 10,
+                      .blocks_done = 7,
+                      .blocks_per_s = 5.25e6,
+                      .percent = 58.3,
+                      .seconds_left = 1.5};
+  EXPECT_THAT(ToTable(status),
+              HasSubstr("rebuilding, 58.3 %, 5 of 10 records, 7 blocks, 5.25 M blocks/s, "
+                        "1.5 s left"));
+  status.readiness.phase = "loading_snapshot";
+  status.readiness.blocks_per_s = 0;
+  status.readiness.seconds_left = -1;
+  EXPECT_THAT(ToTable(status), HasSubstr("loading_snapshot, 58.3 %, 5 of 10 records, 7 blocks\n"));
+}
+
+TEST(ViewsTableTest, StatusTellsOfTheNewestSnapshot) {
+  StatusView status;
+  EXPECT_THAT(ToTable(status), HasSubstr("snapshot        none\n"));
+  status.snapshot_seq = 12;
+  status.snapshot_age_ms = 180'000;
+  status.snapshot_bytes = 99;
+  status.snapshot_percent = 41.7;
+  status.snapshot_error = "no space";
+  const std::string table = ToTable(status);
+  EXPECT_THAT(table, HasSubstr("at 12, 3 min old, 99 bytes; writing one, 42 %"));
+  EXPECT_THAT(table, HasSubstr("snapshot error  no space"));
+}
+
+TEST(ViewsJsonTest, WhatIsNotKnownOfSnapshotsIsNull) {
+  const Json json = ToJson(StatusView{});
+  for (const char* key : {"seconds_left", "snapshot_age_ms", "snapshot_percent"}) {
+    EXPECT_TRUE(json[key].is_null()) << key;
+  }
+}
+
+TEST(ViewsJsonTest, SnapshotHasAllItsFields) {
+  EXPECT_EQ(ToJson(SnapshotInfo{7, 8, "p", 1'000, 9, "d", "torn"}).dump(),
+            R"({"seq":7,"bytes":8,"path":"p","created_unix_ms":1000,"blocks":9,"digest":"d",)"
+            R"("damage":"torn"})");
+}
+
+TEST(ViewsTableTest, SnapshotsAreDatedAndDamageIsNamed) {
+  const std::string table =
+      ToTable(std::vector<SnapshotInfo>{{7, 8, "p", 1'796'050'623'000, 9, "d", "torn"}});
+  EXPECT_THAT(table, HasSubstr("2026-11-30 14:57:03"));
+  EXPECT_THAT(table, HasSubstr("torn"));
 }
 
 TEST(ViewsTableTest, CapsStandBesideWhatTheyCap) {

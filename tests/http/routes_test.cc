@@ -12,24 +12,66 @@ namespace {
 const Json kQuery = {{"model", "m"}, {"block_size", 4}, {"token_ids", {1, 2, 3, 4}}};
 
 TEST_F(HttpServerTest, HealthzIsOkAlsoDuringRebuild) {
-  service_.readiness = {false, "rebuilding", 5, 10, 0};
+  service_.readiness = {.phase = "rebuilding", .replayed = 5, .total = 10};
   const Answer answer = Get("/healthz?format=json");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, R"({"status":"ok"})");
 }
 
 TEST_F(HttpServerTest, ReadyzShowsProgressUntilReady) {
-  service_.readiness = {false, "rebuilding", 5, 10, 3};
+  service_.readiness = {.phase = "rebuilding",
+                        .replayed = 5,
+                        .total = 10,
+                        .blocks_done = 7'000'000,
+                        .blocks_per_s = 5.25e6,
+                        .percent = 58.25,
+                        .seconds_left = 0.75,
+                        .streams_waiting = 3};
   Answer answer = Get("/readyz?format=json");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.json()["replayed"], 5);
   EXPECT_EQ(answer.json()["total"], 10);
   EXPECT_EQ(answer.json()["streams_waiting"], 3);
+  EXPECT_EQ(answer.json()["blocks_done"], 7'000'000);
+  EXPECT_EQ(answer.json()["blocks_per_s"], 5.25e6);
+  EXPECT_EQ(answer.json()["percent"], 58.3);
+  EXPECT_EQ(answer.json()["seconds_left"], 0.8);
   EXPECT_EQ(answer.json()["reason"], "not_ready");
-  service_.readiness = {true, "ready", 10, 10, 0};
+  EXPECT_EQ(Get("/readyz?format=msgpack").msgpack()["percent"], 58.3);
+  service_.readiness = {.ready = true, .phase = "ready", .replayed = 10, .total = 10};
   answer = Get("/readyz?format=json");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.json()["ready"], true);
+  EXPECT_FALSE(answer.json().contains("percent"));
+}
+
+TEST_F(HttpServerTest, ReadyzDoesNotGuessTheTimeThatIsLeft) {
+  service_.readiness = {.phase = "loading_snapshot"};
+  EXPECT_TRUE(Get("/readyz?format=json").json()["seconds_left"].is_null());
+  EXPECT_TRUE(Get("/readyz?format=msgpack").msgpack()["seconds_left"].is_null());
+}
+
+TEST_F(HttpServerTest, StatusShowsLogDigestAndSnapshots) {
+  StatusView status;
+  status.readiness = {.ready = true, .phase = "ready", .replayed = 10, .total = 10};
+  status.log_first = 3, status.log_last = 10, status.log_synced = 9, status.log_applied = 10;
+  status.digest = "d";
+  status.blocks = 8;
+  service_.status = status;
+  EXPECT_EQ(Get("/status?format=json").body,
+            R"({"ready":true,"phase":"ready","log_first":3,"log_last":10,"log_synced":9,)"
+            R"("log_applied":10,"log_error":"","digest":"d","blocks":8,"snapshot_seq":0,)"
+            R"("snapshot_age_ms":null,"snapshot_bytes":0,"snapshot_percent":null,)"
+            R"("snapshots_made":0,"snapshots_failed":0,"snapshot_error":""})");
+  status.snapshot_seq = 7, status.snapshot_age_ms = 1'500, status.snapshot_bytes = 99;
+  status.snapshot_percent = 12.5, status.snapshots_made = 2, status.snapshots_failed = 1;
+  status.snapshot_error = "no space";
+  service_.status = status;
+  const Json json = Get("/status?format=json").json();
+  EXPECT_EQ(json["snapshot_seq"], 7);
+  EXPECT_EQ(json["snapshot_age_ms"], 1'500);
+  EXPECT_EQ(json["snapshot_percent"], 12.5);
+  EXPECT_EQ(json["snapshot_error"], "no space");
 }
 
 TEST_F(HttpServerTest, VersionNamesVersionCommitAndFormats) {
@@ -44,6 +86,7 @@ TEST_F(HttpServerTest, PageIsOneFileWithoutExternalResources) {
   EXPECT_EQ(answer.body.find("http://"), std::string::npos);
   EXPECT_EQ(answer.body.find("https://"), std::string::npos);
   EXPECT_NE(answer.body.find("/services?detail=1"), std::string::npos);
+  EXPECT_NE(answer.body.find("/status"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, UnknownPathIs404) {
@@ -71,8 +114,8 @@ TEST_F(HttpServerTest, WrongMethodIs405WithTheAllowedOnes) {
     EXPECT_EQ(as_json.status, 405) << path;
     EXPECT_EQ(as_json.json().value("reason", ""), "method_not_allowed");
   }
-  for (const char* path :
-       {"/global_view", "/services", "/healthz", "/readyz", "/metrics", "/version", "/"}) {
+  for (const char* path : {"/global_view", "/services", "/healthz", "/readyz", "/metrics",
+                           "/version", "/status", "/"}) {
     const Answer answer = PostJson(path, Json::object());
     EXPECT_EQ(answer.status, 405) << path;
     EXPECT_EQ(answer.header("Allow"), "GET, HEAD");

@@ -32,7 +32,8 @@ class ScriptedService final : public Service {
   Result<std::string> unregister_answer = std::string("vllm-0|default|0");
   Result<std::vector<ServiceView>> services;
   Result<std::vector<ContextView>> contexts;
-  Readiness readiness{true, "ready", 10, 10, 0};
+  Readiness readiness{.ready = true, .phase = "ready", .replayed = 10, .total = 10};
+  Result<StatusView> status = StatusView{};
   std::vector<MetricSample> metrics;
 
   // While closed, Register waits inside the service.
@@ -98,15 +99,18 @@ class ScriptedService final : public Service {
   Result<std::vector<ServiceView>> ListServices() const override { return services; }
   Result<std::vector<ContextView>> GetGlobalView() const override { return contexts; }
   Readiness GetReadiness() const override { return readiness; }
-  Result<StatusView> GetStatus() const override { return StatusView{}; }
+  Result<StatusView> GetStatus() const override { return status; }
   std::vector<MetricSample> CollectMetrics() const override { return metrics; }
   Result<SnapshotInfo> CreateSnapshot() override { return SnapshotInfo{}; }
   Result<std::vector<SnapshotInfo>> ListSnapshots() const override {
     return std::vector<SnapshotInfo>{};
   }
-  Result<std::vector<std::string>> InspectLog(Seq, std::uint32_t) const override {
-    return std::vector<std::string>{};
+  Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t) override {
+    return std::vector<SnapshotInfo>{};
   }
+  Result<SnapshotInfo> CreateCheckpoint() override { return SnapshotInfo{}; }
+  Status RemoveCheckpoint(const std::string&) override { return {}; }
+  Result<LogLines> InspectLog(Seq, std::uint32_t, StreamId) const override { return LogLines{}; }
   Result<std::vector<std::string>> InspectBlock(std::uint64_t) const override {
     return std::vector<std::string>{};
   }

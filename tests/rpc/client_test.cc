@@ -241,13 +241,58 @@ TEST_F(ClientTest, AdministrationComesBack) {
   EXPECT_EQ(status->max_bytes, 18u);
   EXPECT_EQ(status->evicted_blocks, 19u);
   EXPECT_EQ(status->http_port, 13'333);
-  EXPECT_EQ(client_->CreateSnapshot()->path, "snap");
-  EXPECT_EQ(client_->ListSnapshots()->at(1).bytes, 4u);
   EXPECT_EQ(*client_->InspectBlock(~std::uint64_t{0}),
             std::vector<std::string>{"block 18446744073709551615"});
-  EXPECT_EQ(client_->InspectLog(7, 3)->at(1), "count 3");
-  EXPECT_EQ(client_->InspectLog(7, 4'000'000)->at(1),
+  const auto found = client_->InspectLog(7, 3, 9);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->lines, (std::vector<std::string>{"from 7", "count 3", "stream 9"}));
+  EXPECT_EQ(found->next, 9u);
+  EXPECT_EQ(found->last, 42u);
+  EXPECT_EQ(client_->InspectLog(7, 4'000'000, 0)->lines.at(1),
             "count " + std::to_string(kInspectRecordsMax));
+  EXPECT_EQ(client_->InspectLog(1, 3, 0).error().code, ErrorCode::kOutOfRange);
+}
+
+TEST_F(ClientTest, RebuildAndSnapshotsOfTheStatusComeBack) {
+  const auto status = client_->GetStatus();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->readiness.blocks_done, 1'000u);
+  EXPECT_EQ(status->readiness.blocks_per_s, 2.5);
+  EXPECT_EQ(status->readiness.percent, 99.5);
+  EXPECT_EQ(status->readiness.seconds_left, 0.25);
+  EXPECT_EQ(status->readiness.streams_waiting, 3u);
+  EXPECT_EQ(status->snapshot_seq, 20u);
+  EXPECT_EQ(status->snapshot_age_ms, 21);
+  EXPECT_EQ(status->snapshot_bytes, 22u);
+  EXPECT_EQ(status->snapshot_percent, 23.5);
+  EXPECT_EQ(status->snapshots_made, 24u);
+  EXPECT_EQ(status->snapshots_failed, 25u);
+  EXPECT_EQ(status->snapshot_error, "26");
+  EXPECT_EQ(status->snapshot_interval_events, 27u);
+  EXPECT_EQ(status->snapshot_interval_s, 28u);
+}
+
+TEST_F(ClientTest, SnapshotsAndCheckpointsComeBack) {
+  const auto created = client_->CreateSnapshot();
+  ASSERT_TRUE(created);
+  EXPECT_EQ(created->seq, 42u);
+  EXPECT_EQ(created->bytes, 9u);
+  EXPECT_EQ(created->path, "snap");
+  EXPECT_EQ(created->created_unix_ms, 1'234);
+  EXPECT_EQ(created->blocks, 5u);
+  EXPECT_EQ(created->digest, std::string(32, 'e'));
+  const auto listed = client_->ListSnapshots();
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->at(0).damage, "torn");
+  EXPECT_EQ(listed->at(1).bytes, 4u);
+  EXPECT_EQ(listed->at(1).damage, "");
+  const auto pruned = client_->PruneSnapshots(2);
+  ASSERT_TRUE(pruned);
+  ASSERT_EQ(pruned->size(), 2u);
+  EXPECT_EQ(pruned->at(0).seq, 2u);
+  EXPECT_EQ(client_->CreateCheckpoint()->path, "checkpoint");
+  EXPECT_TRUE(client_->RemoveCheckpoint("checkpoint"));
+  EXPECT_EQ(client_->RemoveCheckpoint("other").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ClientTest, ACallEndsAtItsDeadlineAndTheClientGoesOn) {

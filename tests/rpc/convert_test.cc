@@ -270,5 +270,14 @@ TEST(ConvertTest, TextThatIsNotUtf8IsReplacedNotRefused) {
             "b");
 }
 
+TEST(ConvertStatusTest, WhatIsNotKnownStaysUnknown) {
+  v1::StatusResponse response;
+  FillStatus(StatusView{}, &response);
+  const StatusView view = ToStatusView(response);
+  EXPECT_EQ(view.readiness.seconds_left, -1);
+  EXPECT_EQ(view.snapshot_age_ms, -1);
+  EXPECT_EQ(view.snapshot_percent, -1);
+}
+
 }  // namespace
 }  // namespace conductor::rpc

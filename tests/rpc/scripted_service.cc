@@ -8,7 +8,7 @@
 namespace conductor::rpc {
 namespace {
 
-constexpr Seq kLogSeq = 42;
+constexpr Seq kLogFirst = 5, kLogSeq = 42;
 constexpr int kManyInstances = 2'000;
 
 InstanceHits MakeInstance(std::string id, RankCounts ranks) {
@@ -163,7 +163,15 @@ Result<std::vector<ContextView>> ScriptedService::GetGlobalView() const {
 }
 
 Readiness ScriptedService::GetReadiness() const {
-  return {.ready = true, .phase = "ready", .replayed = 100, .total = 100, .streams_waiting = 0};
+  return {.ready = true,
+          .phase = "ready",
+          .replayed = 100,
+          .total = 100,
+          .blocks_done = 1'000,
+          .blocks_per_s = 2.5,
+          .percent = 99.5,
+          .seconds_left = 0.25,
+          .streams_waiting = 3};
 }
 
 Result<StatusView> ScriptedService::GetStatus() const {
@@ -172,7 +180,7 @@ Result<StatusView> ScriptedService::GetStatus() const {
   view.commit = "abc";
   view.uptime_ms = 5;
   view.readiness = GetReadiness();
-  view.log_first = 1;
+  view.log_first = kLogFirst;
   view.log_last = kLogSeq;
   view.log_synced = kLogSeq - 1;
   view.digest = std::string(32, 'd');
@@ -186,6 +194,15 @@ Result<StatusView> ScriptedService::GetStatus() const {
   view.max_blocks = 17;
   view.max_bytes = 18;
   view.evicted_blocks = 19;
+  view.snapshot_seq = 20;
+  view.snapshot_age_ms = 21;
+  view.snapshot_bytes = 22;
+  view.snapshot_percent = 23.5;
+  view.snapshots_made = 24;
+  view.snapshots_failed = 25;
+  view.snapshot_error = "26";
+  view.snapshot_interval_events = 27;
+  view.snapshot_interval_s = 28;
   view.data_dir = "dir";
   view.http_port = 13'333;
   view.rpc_port = 50'052;
@@ -193,17 +210,33 @@ Result<StatusView> ScriptedService::GetStatus() const {
 }
 
 Result<SnapshotInfo> ScriptedService::CreateSnapshot() {
-  return SnapshotInfo{kLogSeq, 9, "snap"};
+  return SnapshotInfo{kLogSeq, 9, "snap", 1'234, 5, std::string(32, 'e'), ""};
 }
 
 Result<std::vector<SnapshotInfo>> ScriptedService::ListSnapshots() const {
-  return std::vector<SnapshotInfo>{{1, 2, "one"}, {3, 4, "two"}};
+  return std::vector<SnapshotInfo>{{1, 2, "one", 0, 0, "", "torn"}, {3, 4, "two", 0, 0}};
 }
 
-Result<std::vector<std::string>> ScriptedService::InspectLog(Seq from,
-                                                             std::uint32_t count_max) const {
-  return std::vector<std::string>{"from " + std::to_string(from),
-                                  "count " + std::to_string(count_max)};
+Result<std::vector<SnapshotInfo>> ScriptedService::PruneSnapshots(std::uint32_t keep) {
+  return std::vector<SnapshotInfo>(keep, SnapshotInfo{keep, 0, "gone", 0, 0});
+}
+
+Result<SnapshotInfo> ScriptedService::CreateCheckpoint() {
+  return SnapshotInfo{kLogSeq, 9, "checkpoint", 0, 0};
+}
+
+Status ScriptedService::RemoveCheckpoint(const std::string& path) {
+  if (path == "checkpoint") return {};
+  return MakeError(ErrorCode::kNotFound, path + ": no checkpoint of this store");
+}
+
+Result<Service::LogLines> ScriptedService::InspectLog(Seq from, std::uint32_t count_max,
+                                                      StreamId stream) const {
+  if (from < kLogFirst) return MakeError(ErrorCode::kOutOfRange, "the record was dropped");
+  return LogLines{{"from " + std::to_string(from), "count " + std::to_string(count_max),
+                   "stream " + std::to_string(stream)},
+                  from + 2,
+                  kLogSeq};
 }
 
 Result<std::vector<std::string>> ScriptedService::InspectBlock(std::uint64_t hash) const {

@@ -22,7 +22,7 @@
 
 namespace conductor::rpc {
 
-class ScriptedService final : public Service {
+class ScriptedService : public Service {
  public:
   explicit ScriptedService(Limits limits = {}) : limits_(limits) {}
 
@@ -37,7 +37,12 @@ class ScriptedService final : public Service {
   std::vector<MetricSample> CollectMetrics() const override { return {}; }
   Result<SnapshotInfo> CreateSnapshot() override;
   Result<std::vector<SnapshotInfo>> ListSnapshots() const override;
-  Result<std::vector<std::string>> InspectLog(Seq from, std::uint32_t count_max) const override;
+  Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep) override;
+  Result<SnapshotInfo> CreateCheckpoint() override;
+  // Only what CreateCheckpoint named is there.
+  Status RemoveCheckpoint(const std::string& path) override;
+  // Positions below 5 were dropped.
+  Result<LogLines> InspectLog(Seq from, std::uint32_t count_max, StreamId stream) const override;
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const override;
   const Limits& limits() const override { return limits_; }
 

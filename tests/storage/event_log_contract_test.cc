@@ -229,6 +229,42 @@ TEST_P(EventLogContractTest, SyncAndReadRunWhileAnotherThreadAppends) {
   ExpectRecords(kRecords);
 }
 
+TEST_P(EventLogContractTest, DroppedRecordsAreForgotten) {
+  Append(1, 9, Durability::kSynced);
+  ASSERT_TRUE(log().DropBelow(4));
+  EXPECT_EQ(log().FirstSeq(), 4u);
+  EXPECT_EQ(LogTexts(log()), RecordTexts(Range(4, 9)));
+  const Status read = log().Read(3, 9, [](Seq, const Record&) -> Status { return {}; });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kOutOfRange);
+  Append(10, 12, Durability::kSynced);
+  under_test_->KillAndRestart();
+  EXPECT_EQ(log().FirstSeq(), 4u);
+  EXPECT_EQ(LogTexts(log()), RecordTexts(Range(4, 12)));
+}
+
+TEST_P(EventLogContractTest, DropIsDurableAtOnce) {
+  Append(1, 9, Durability::kSynced);
+  ASSERT_TRUE(log().DropBelow(10));
+  under_test_->CutPowerAndRestart();
+  EXPECT_EQ(log().FirstSeq(), 10u);
+  EXPECT_EQ(log().LastSeq(), 9u);
+  Append(10, 11, Durability::kSynced);
+  under_test_->CutPowerAndRestart();
+  EXPECT_EQ(LogTexts(log()), RecordTexts(Range(10, 11)));
+}
+
+TEST_P(EventLogContractTest, WhatMayBeLostIsNotDropped) {
+  Append(1, 5, Durability::kSynced);
+  Append(6, 9, Durability::kBuffered);
+  const Status early = log().DropBelow(8);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(log().FirstSeq(), 1u);
+  ASSERT_TRUE(log().DropBelow(6));
+  EXPECT_EQ(LogTexts(log()), RecordTexts(Range(6, 9)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Logs, EventLogContractTest,
                          ::testing::Values(Kind{"Memory", MakeMemoryLogUnderTest},
                                            Kind{"RocksDb", MakeRocksDbLogUnderTest}),
