@@ -92,6 +92,7 @@ bool StreamTracker::ConfirmLife() {
     const auto known = old ? recent_.Find(number) : buffer_.FindFingerprint(number);
     if (known && *known != suspects_.front().fingerprint) return false;
     ReceivedFrame frame = suspects_.PopFront();
+    if (old_suspects_ > 0) --old_suspects_;
     if (old || known) {
       ++counters_.duplicates;
     } else {
@@ -134,6 +135,12 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
     if (!seen_ || *seen_ < ask_.from) return NewLifeAndAsk(now_ms);
     return RetryOrConclude(false, now_ms, "replay: only an end marker, but newer frames are live");
   }
+  if (old_until_ && (!ask_.last_number || *ask_.last_number < *old_until_)) {
+    // What it had published before the connection broke, it would have again.
+    if (!RetryAllowed()) return NewLifeAndAsk(now_ms);
+    return RetryOrConclude(true, now_ms, "replay: ended before what was live before the break");
+  }
+  old_until_.reset();
   if (!ConfirmLife() || !DrainBuffer()) return NewLifeAndAsk(now_ms);
   if (SomethingMissing()) {
     return RetryOrConclude(true, now_ms, "replay: ended before what is live");
@@ -181,6 +188,7 @@ void StreamTracker::RetryOrConclude(bool life_known, std::int64_t now_ms, std::s
 // No more is to be had: what is missing is lost, what waits is applied.
 void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
   CancelAsk();
+  old_until_.reset();
   first_catch_up_done_ = true;
   // What was applied before the question came up; an older question is still open.
   if (!life_known && !unsettled_ && !recent_.empty()) anchor_ = recent_.back();
@@ -201,6 +209,7 @@ void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
 // send them; taking it for the old one would leave a dead cache in the index.
 void StreamTracker::AdoptSuspects(std::int64_t now_ms) {
   std::deque<ReceivedFrame> newer;
+  old_suspects_ = 0;
   while (!suspects_.empty()) newer.push_back(suspects_.PopFront());
   NewLife(now_ms);
   for (ReceivedFrame& frame : newer) {
