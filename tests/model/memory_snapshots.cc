@@ -1,5 +1,6 @@
 #include "tests/model/memory_snapshots.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/hex.h"
@@ -176,6 +177,11 @@ std::vector<Seq> MemorySnapshots::seqs() const {
   std::vector<Seq> seqs;
   for (const auto& [seq, kept] : kept_) seqs.push_back(seq);
   return seqs;
+}
+
+bool MemorySnapshots::AnyDamaged() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(kept_.begin(), kept_.end(), [](const auto& k) { return k.second.damaged; });
 }
 
 std::vector<Seq> MemorySnapshots::set_aside() const {

@@ -40,6 +40,7 @@ class MemorySnapshots final : public SnapshotStore {
   // Reading it is refused: a newer release wrote it.
   void MakeNewer(Seq seq);
   std::vector<Seq> seqs() const;       // ascending
+  bool AnyDamaged() const;
   std::vector<Seq> set_aside() const;  // in the order it was done
   // What a frame of the encoder weighs, whatever is in it.
   void SetFrameBytes(std::size_t bytes) { frame_bytes_ = bytes; }

@@ -7,6 +7,7 @@
 
 #include "replay/messages.h"
 #include "src/check.h"
+#include "src/service/recover.h"
 
 namespace conductor::simulation {
 namespace {
@@ -46,6 +47,7 @@ void ModelNode::Boot(const Network& network, std::int64_t now_ms) {
 void ModelNode::Crash(bool lose_unsynced) {
   StopStreams();
   queue_.clear();
+  snapshots_.GiveUp();
   writer_.reset();
   cache_.reset();
   state_.reset();
@@ -53,15 +55,20 @@ void ModelNode::Crash(bool lose_unsynced) {
 }
 
 void ModelNode::Rebuild() {
-  state_ = std::make_unique<StateMachine>();
-  const Seq last = log_.LastSeq();
-  CHECK(log_.Read(1, last, [&](Seq seq, const Record& record) -> Status {
-    state_->Apply(record);
-    applied_ = seq;
+  snapshots_.GiveUp();
+  auto recovered = RecoverState(log_, snapshots_.store(), {});
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  for (const Seq damaged : recovered->damaged) EXPECT_TRUE(snapshots_.store().SetAside(damaged));
+  state_ = std::move(recovered->state);
+  applied_ = recovered->seq;
+  writer_->StartAt(applied_);
+  // The log may have lost its end, or hold what nobody had applied yet.
+  if (history_.size() > applied_) history_.resize(applied_);
+  if (history_.size() == applied_) return;
+  EXPECT_TRUE(log_.Read(history_.size() + 1, applied_, [&](Seq, const Record& record) -> Status {
+    history_.push_back(record);
     return {};
   }));
-  applied_ = last;
-  writer_->StartAt(last);
 }
 
 void ModelNode::StartStreams(const Network& network, std::int64_t now_ms) {
@@ -251,6 +258,8 @@ void ModelNode::Apply(const Record& record, Seq seq) {
   CheckOrder(record);
   state_->Apply(record);
   applied_ = seq;
+  history_.resize(seq - 1);
+  history_.push_back(record);
 }
 
 // Numbers follow each other within a life, or what lies between is said before.

@@ -20,6 +20,7 @@
 #include "src/service/log_writer.h"
 #include "src/state/state_machine.h"
 #include "tests/simulation/model_publisher.h"
+#include "tests/simulation/model_snapshots.h"
 
 namespace conductor::simulation {
 
@@ -51,10 +52,16 @@ class ModelNode : public DigestSource {
   // The apply side: up to `items` of the queue as one record. The sync side.
   void Commit(std::size_t items, const Network& network, std::int64_t now_ms);
   void Sync() { writer_->SyncIfNeeded(); }
+  void StepSnapshot(std::size_t blocks) {
+    snapshots_.Step(*state_, applied_, blocks, *writer_, log_);
+  }
 
   const StateMachine& state() const { return *state_; }
   const StreamTracker& tracker(StreamId stream) const { return streams_.at(stream)->tracker; }
   MemoryEventLog& log() { return log_; }
+  ModelSnapshots& snapshots() { return snapshots_; }
+  // Every record that is applied, from the first: also those that the log has dropped.
+  const std::vector<Record>& history() const { return history_; }
   Seq applied() const { return applied_; }
   bool idle() const;
   // Rebuilds after the log lost records that nobody had any more.
@@ -94,6 +101,8 @@ class ModelNode : public DigestSource {
 
   const NodeOptions options_;
   MemoryEventLog log_;
+  ModelSnapshots snapshots_;
+  std::vector<Record> history_;
   // What a process has in memory.
   std::unique_ptr<LogWriter> writer_;
   std::unique_ptr<StateMachine> state_;

@@ -75,6 +75,7 @@ void ModelPublisher::Restart(Random& random, bool same_work) {
   ++restarts_;
   planned_.clear();
   if (same_work && !life_.empty()) {
+    ++repetitions_;
     const std::size_t repeated = 1 + random.Below(life_.size());
     planned_.assign(life_.begin(), life_.begin() + static_cast<std::ptrdiff_t>(repeated));
   }

@@ -1,7 +1,8 @@
 // A whole simulated world of one seed: a few publishers, the channels between, one Conductor, and
 // what happens to them. Checked while it runs: the live digest equals that of the log replayed from
-// its first record, with other cleanups, and from any position on. Checked at the end, after
-// everything has healed: what Conductor believes of every publisher against the truth.
+// its first record, with other cleanups, and that of every snapshot with the log behind it. Checked
+// at the end, after everything has healed: what Conductor believes of every publisher against the
+// truth.
 #pragma once
 
 #include <memory>
@@ -21,6 +22,7 @@ struct Conditions {
   std::uint64_t restart_permille = 3, same_work_percent = 30;
   std::uint64_t bounce_permille = 5, register_permille = 3;
   std::uint64_t crash_permille = 4, disk_permille = 4;
+  std::uint64_t snapshot_permille = 300, damage_permille = 2;
   bool drop_on_lost_events = false;
   std::int64_t disconnected_drop_ms = 0;
 
@@ -37,6 +39,7 @@ class World {
   struct Tally {
     std::uint64_t crashes = 0, rebuilds = 0, restarts = 0, lives = 0, numbers_lost = 0;
     std::uint64_t frames = 0, digests = 0, exact = 0, blocks_believed = 0;
+    std::uint64_t snapshots = 0, snapshots_failed = 0, snapshots_damaged = 0, images_checked = 0;
     void Add(const Tally& other);
   };
   const Tally& tally() const { return tally_; }
@@ -53,12 +56,14 @@ class World {
   void StepNode();
   void Crash();
   void BreakDisk();
+  void StepSnapshot();
   void Connect(Site& site);
   void Disconnect(Site& site);
   void RestartPublisher(Site& site);
   void Toggle(Site& site);
   void Settle();
   const StreamFacts* FactsOf(const Site& site) const;
+  void CheckImages(const std::string& live);
   Sum128 DigestOfLog(std::uint64_t stop_at, std::uint64_t cleanup_budget) const;
   void CheckDigests();
   void Count();
