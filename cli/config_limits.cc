@@ -60,8 +60,8 @@ const std::vector<Field>& Fields() {
       {"group_frames_max", &Limits::group_frames_max, {1, 1'000'000}},
       {"group_bytes_max", &Limits::group_bytes_max, {kKiB, kGiB / 2}},
       {"unsynced_bytes_max", &Limits::unsynced_bytes_max, {kKiB, 64 * kGiB}},
-      {"snapshot_buffer_bytes_max", &Limits::snapshot_buffer_bytes_max, {kKiB, 64 * kGiB}},
-      {"snapshot_set_aside_bytes_max", &Limits::snapshot_set_aside_bytes_max, {kKiB, 64 * kGiB}},
+      {"snapshot_buffer_bytes_max", &Limits::snapshot_buffer_bytes_max, {kMiB, 64 * kGiB}},
+      {"snapshot_set_aside_bytes_max", &Limits::snapshot_set_aside_bytes_max, {kMiB, 1024 * kGiB}},
       {"max_blocks", &Limits::max_blocks, {0, kCapMax}},
       {"max_bytes", &Limits::max_bytes, {0, kCapMax}},
   };

@@ -31,6 +31,7 @@ void DiagnoseSnapshots(const StatusView& status, std::vector<Finding>& findings)
   const bool has_one = status.snapshot_age_ms >= 0;
   // Nothing has happened since: it is as good as a new one.
   if (has_one && status.log_applied <= status.snapshot_seq) return;
+  if (status.snapshot_percent >= 0) return;  // here it comes
   const std::int64_t waiting_ms =
       has_one ? std::min(status.snapshot_age_ms, status.uptime_ms) : status.uptime_ms;
   if (interval_ms == 0 || status.log_applied == 0 || waiting_ms <= kLateIntervals * interval_ms) {

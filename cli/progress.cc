@@ -49,7 +49,6 @@ Status Progress::Update(const RecoverProgress& progress) {
     started_ = true;
     loading_snapshot_ = progress.loading_snapshot;
     stage_start_ms_ = now_ms;
-    first_seq_ = progress.seq;
     first_blocks_ = progress.blocks;
   }
   const std::int64_t interval_ms = style_ == ProgressStyle::kBar ? kBarIntervalMs : kLineIntervalMs;
@@ -59,10 +58,12 @@ Status Progress::Update(const RecoverProgress& progress) {
   stage.loading_snapshot = progress.loading_snapshot;
   stage.seq = progress.seq;
   stage.last = progress.last;
-  const double done = progress.loading_snapshot ? static_cast<double>(progress.blocks)
-                                                : static_cast<double>(progress.seq - first_seq_);
-  const double total = progress.loading_snapshot ? static_cast<double>(progress.blocks_total)
-                                                 : static_cast<double>(progress.last - first_seq_);
+  const double done = progress.loading_snapshot
+                          ? static_cast<double>(progress.blocks)
+                          : static_cast<double>(progress.seq - progress.first);
+  const double total = progress.loading_snapshot
+                           ? static_cast<double>(progress.blocks_total)
+                           : static_cast<double>(progress.last - progress.first);
   stage.fraction = total > 0 ? std::clamp(done / total, 0.0, 1.0) : 0;
   const std::int64_t elapsed_ms = now_ms - stage_start_ms_;
   if (elapsed_ms > 0) {

@@ -35,7 +35,6 @@ class Progress {
   // Of the stage that runs: snapshot, then log. Each has a rate and an end of its own.
   bool started_ = false, loading_snapshot_ = false;
   std::int64_t stage_start_ms_ = 0, drawn_ms_ = 0;
-  Seq first_seq_ = 0;
   std::uint64_t first_blocks_ = 0;
 };
 

@@ -141,6 +141,55 @@ TEST_F(CtlDaemonTest, VerifyComparesLogAndDaemon) {
   EXPECT_EQ(verify.json()["match"], true);
 }
 
+TEST_F(CtlDaemonTest, SnapshotIsListedShownAndBegunFrom) {
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  Prompt(5);
+  ASSERT_TRUE(WaitBlocks(5));
+  const Finished created = daemon_->Ctl({"-o", "json", "snapshot", "create"});
+  ASSERT_EQ(created.code, 0) << created.err;
+  const Json snapshot = created.json();
+  EXPECT_EQ(snapshot["digest"], daemon_->Status()["digest"]);
+  EXPECT_EQ(daemon_->Ctl({"-o", "json", "snapshot", "list"}).json()["snapshots"][0]["seq"],
+            snapshot["seq"]);
+  EXPECT_EQ(daemon_->Status()["snapshot_seq"], snapshot["seq"]);
+  Prompt(9);
+  ASSERT_TRUE(WaitBlocks(9));
+  const Finished verify = daemon_->Ctl({"-o", "json", "verify"});
+  EXPECT_EQ(verify.code, 0) << verify.err << verify.out;
+  EXPECT_EQ(verify.json()["comparisons"][0]["snapshot_seq"], snapshot["seq"]);
+  const Json before = daemon_->Status();
+  daemon_->process().Signal(SIGKILL);
+  ASSERT_EQ(daemon_->process().Wait(), -SIGKILL);
+  EXPECT_EQ(RunCtlProgram({"--data-dir", data_dir_, "verify", "--all-snapshots"}).code, 0);
+  daemon_ = std::make_unique<TestDaemon>(data_dir_);
+  ASSERT_TRUE(daemon_->WaitReady());
+  EXPECT_EQ(daemon_->Status()["digest"], before["digest"]);
+}
+
+TEST_F(CtlDaemonTest, PruneOfADirectoryAsksTheDaemonThatOwnsIt) {
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  ASSERT_EQ(daemon_->Ctl({"snapshot", "create"}).code, 0);
+  Prompt(2);
+  ASSERT_TRUE(WaitBlocks(2));
+  ASSERT_EQ(daemon_->Ctl({"snapshot", "create"}).code, 0);
+  const Finished pruned =
+      RunCtlProgram({"--data-dir", data_dir_, "-o", "json", "snapshot", "prune", "--keep", "1"});
+  ASSERT_EQ(pruned.code, 0) << pruned.err;
+  EXPECT_EQ(pruned.json()["count"], 1);
+  EXPECT_EQ(daemon_->Ctl({"-o", "json", "snapshot", "list"}).json()["count"], 1);
+}
+
+TEST_F(CtlDaemonTest, SnapshotsComeByThemselvesWhenEventsDo) {
+  daemon_.reset();
+  daemon_ = std::make_unique<TestDaemon>(data_dir_, "\"snapshot_interval_events\": 1");
+  ASSERT_TRUE(daemon_->WaitReady());
+  EXPECT_EQ(daemon_->Status()["snapshot_interval_events"], 1);
+  ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
+  Prompt(2);
+  EXPECT_TRUE(WaitUntil([&] { return daemon_->Status()["snapshot_seq"] > 0; }, kDeadline));
+  EXPECT_EQ(RunCtlProgram({"--data-dir", data_dir_, "snapshot", "list"}).code, 0);
+}
+
 TEST_F(CtlDaemonTest, ExportMadeWhileServingStartsWithTheSameDigest) {
   ASSERT_EQ(daemon_->Ctl(Registration()).code, 0);
   Prompt(5);

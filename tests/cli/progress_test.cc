@@ -36,8 +36,10 @@ class ProgressTest : public testing::Test {
 RecoverProgress OfSnapshot(std::uint64_t blocks, std::uint64_t blocks_total) {
   return {.loading_snapshot = true, .blocks = blocks, .blocks_total = blocks_total};
 }
+// The log's part of a recovery has so many records.
+constexpr Seq kRecords = 100;
 RecoverProgress OfLog(Seq seq, Seq last, std::uint64_t blocks) {
-  return {.seq = seq, .last = last, .blocks = blocks};
+  return {.first = last - kRecords, .seq = seq, .last = last, .blocks = blocks};
 }
 
 TEST_F(ProgressTest, BarShowsPercentRateAndTimeLeft) {
@@ -54,9 +56,9 @@ TEST_F(ProgressTest, LogHasARateAndAnEndOfItsOwn) {
   Progress bar(ProgressStyle::kBar, out_, clock_);
   Update(bar, 0, OfSnapshot(0, 10));
   Update(bar, 60'000, OfSnapshot(10, 10));
-  Update(bar, 100, OfLog(1'000, 2'000, 0));
-  const std::string drawn = Update(bar, 1'000, OfLog(1'250, 2'000, 500));
-  EXPECT_THAT(drawn, HasSubstr("25.0 %, record 1250 of 2000, 500 blocks/s, 3.0 s left"));
+  Update(bar, 100, OfLog(1'900, 2'000, 0));
+  const std::string drawn = Update(bar, 1'000, OfLog(1'925, 2'000, 500));
+  EXPECT_THAT(drawn, HasSubstr("25.0 %, record 1925 of 2000, 500 blocks/s, 3.0 s left"));
 }
 
 TEST_F(ProgressTest, IsNotDrawnMoreOftenThanSomeoneCanRead) {
@@ -88,7 +90,7 @@ TEST_F(ProgressTest, BarIsWipedWhenItEnds) {
 
 TEST_F(ProgressTest, AnEmptyLogIsNoDivisionByZero) {
   Progress lines(ProgressStyle::kLines, out_, clock_);
-  EXPECT_EQ(Update(lines, 0, OfLog(5, 5, 0)), "log 0.0 %, record 5 of 5\n");
+  EXPECT_EQ(Update(lines, 0, {.first = 5, .seq = 5, .last = 5}), "log 0.0 %, record 5 of 5\n");
 }
 
 }  // namespace
