@@ -1,0 +1,156 @@
+#include "src/index/walk_rows.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace conductor {
+namespace {
+
+// live < catching_up < connecting < degraded
+int Badness(StreamState state) {
+  switch (state) {
+    case StreamState::kLive:
+      return 0;
+    case StreamState::kCatchingUp:
+      return 1;
+    case StreamState::kConnecting:
+      return 2;
+    case StreamState::kDegraded:
+      return 3;
+  }
+  return 3;
+}
+
+void Merge(TierCounts& best, const TierCounts& counts) {
+  best.device = std::max(best.device, counts.device);
+  best.cpu_local = std::max(best.cpu_local, counts.cpu_local);
+  best.cpu_share = std::max(best.cpu_share, counts.cpu_share);
+  best.disk = std::max(best.disk, counts.disk);
+}
+
+// One instance in the order of an answer: by what it matched, then by id.
+struct Candidate {
+  TierCounts best;
+  std::uint32_t group = 0;
+
+  bool operator<(const Candidate& other) const {
+    if (best.disk != other.best.disk) return best.disk > other.best.disk;
+    if (best.device != other.best.device) return best.device > other.best.device;
+    return group < other.group;
+  }
+};
+
+// The instances of an answer, best first. With `top_k`, those that matched nothing are not even
+// looked at unless they are needed to fill it.
+class Chooser {
+ public:
+  Chooser(const TierCursors& cursors, const RowView& rows, const QueryOptions& options)
+      : cursors_(cursors),
+        rows_(rows),
+        min_tokens_(options.min_tokens),
+        groups_(static_cast<std::uint32_t>(rows.groups.size())),
+        most_(options.top_k == 0 ? groups_ : std::min(options.top_k, groups_)) {}
+
+  std::vector<Candidate> Only(std::size_t group) {
+    if (group < groups_) Add(static_cast<std::uint32_t>(group));
+    return std::move(chosen_);
+  }
+  std::vector<Candidate> All() {
+    if (most_ == groups_) chosen_.reserve(groups_);
+    rows_.one_rank_each ? AddByLength() : AddMatched();
+    if (min_tokens_ == 0) AddUnmatched();
+    return std::move(chosen_);
+  }
+
+ private:
+  Candidate CandidateOf(std::uint32_t group) const {
+    Candidate candidate;
+    candidate.group = group;
+    for (std::uint32_t i = rows_.groups[group].begin; i < rows_.groups[group].end; ++i) {
+      Merge(candidate.best, cursors_.Of(rows_.order[i]).counts);
+    }
+    return candidate;
+  }
+  void Add(std::uint32_t group) {
+    const Candidate candidate = CandidateOf(group);
+    if (candidate.best.disk >= min_tokens_) chosen_.push_back(candidate);
+  }
+
+  // The cursors know the order already; equal ones are put in order here.
+  void AddByLength() {
+    const auto rows = cursors_.by_length();
+    for (std::size_t end = rows.size(); end > 0 && chosen_.size() < most_;) {
+      const std::size_t first = chosen_.size();
+      std::uint64_t length = 0;
+      for (; end > 0; --end) {
+        const std::uint64_t disk = cursors_.Of(rows[end - 1]).counts.disk;
+        if (chosen_.size() > first && disk != length) break;
+        length = disk;
+        Add(rows_.group_of[rows[end - 1]]);
+        if (length < min_tokens_) return;
+      }
+      const auto begin = chosen_.begin() + static_cast<std::ptrdiff_t>(first);
+      if (!std::is_sorted(begin, chosen_.end())) std::sort(begin, chosen_.end());
+    }
+    if (chosen_.size() > most_) chosen_.resize(most_);
+  }
+
+  void AddMatched() {
+    std::vector<std::uint32_t> matched;
+    matched.reserve(cursors_.matched().size());
+    for (std::uint32_t row : cursors_.matched()) matched.push_back(rows_.group_of[row]);
+    std::sort(matched.begin(), matched.end());
+    matched.erase(std::unique(matched.begin(), matched.end()), matched.end());
+    for (std::uint32_t group : matched) Add(group);
+    const auto best = chosen_.begin() + std::min<std::ptrdiff_t>(most_, std::ssize(chosen_));
+    std::partial_sort(chosen_.begin(), best, chosen_.end());
+    chosen_.erase(best, chosen_.end());
+  }
+
+  // By id, behind all that matched something.
+  void AddUnmatched() {
+    for (std::uint32_t group = 0; chosen_.size() < most_ && group < groups_; ++group) {
+      const Candidate candidate = CandidateOf(group);
+      if (candidate.best.disk == 0) chosen_.push_back(candidate);
+    }
+  }
+
+  const TierCursors& cursors_;
+  const RowView& rows_;
+  std::uint64_t min_tokens_;
+  std::uint32_t groups_, most_;
+  std::vector<Candidate> chosen_;
+};
+
+}  // namespace
+
+QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
+                           const QueryOptions& options) {
+  QueryAnswer answer;
+  answer.context_known = true;
+  Chooser chooser(cursors, rows, options);
+  const std::vector<Candidate> chosen =
+      options.instance_id.empty() ? chooser.All() : chooser.Only(only_group);
+  answer.instances.reserve(chosen.size());
+  for (const Candidate& candidate : chosen) {
+    const RowView::Group& group = rows.groups[candidate.group];
+    InstanceHits& hits = answer.instances.emplace_back();
+    hits.instance_id = rows.InstanceOf(group);
+    hits.best = candidate.best;
+    for (std::uint32_t i = group.begin; i < group.end; ++i) {
+      const Row& row = *rows[rows.order[i]];
+      const auto [counts, rests_on_degraded] = cursors.Of(rows.order[i]);
+      hits.ranks[row.dp_rank] = counts;
+      const StreamState state = row.shared->Trust();
+      if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+      hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
+    }
+    if (hits.stream_state != StreamState::kLive || hits.rests_on_degraded) {
+      answer.degraded.push_back(hits.instance_id);
+    }
+  }
+  return answer;
+}
+
+}  // namespace conductor
