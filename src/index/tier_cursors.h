@@ -6,9 +6,9 @@
 // those that hold something, so the cost grows neither with instances x blocks nor with the
 // instances that have nothing.
 //
-// When only the best few are asked for, and all sets are of the plainest kind (engines' devices,
-// one rank for each instance), not even those are looked at one by one: the walk is kept as its
-// list of sets, and the best are taken from the deepest ones (best_few.h).
+// Where all sets are of the plainest kind (engines' devices, one rank for each instance), not even
+// those are looked at one by one: the walk is kept as its list of sets, from which the rows, or the
+// best few of them, are taken at its end (plain_rows.h, best_few.h).
 //
 // Used by one reader, under its EpochGuard; one at a time on a thread.
 #pragma once
@@ -42,9 +42,15 @@ class TierCursors {
     // It counts a block that only others have, none of whose streams is live.
     bool rests_on_degraded = false;
   };
-  // After Finish: what a row matched.
+  // After Finish, of a walk that met only plain sets: the rows that matched something, in the order
+  // of an answer, with all tokens on the device; with `best`, maybe only the best of them. What
+  // follows is not for such a walk.
+  bool is_plain() const { return keeping_; }
+  std::span<const PlainRow> plain_rows() const { return scratch_.plain; }
+
+  // What a row matched.
   RowCounts Of(std::uint32_t row) const;
-  // The rows that matched something; with `best`, maybe only the best of them.
+  // The rows that matched something.
   std::span<const std::uint32_t> matched() const { return scratch_.matched; }
   // The same rows by ascending longest match.
   std::span<const std::uint32_t> by_length() const { return scratch_.by_length; }
@@ -71,7 +77,7 @@ class TierCursors {
     std::vector<std::uint32_t> by_length;
     std::vector<StateId> last_states;
     std::vector<Stretch> stretches;  // of a walk that is only kept so far
-    std::vector<BestRow> best;
+    std::vector<PlainRow> plain;
   };
   static Scratch& ThreadsScratch(std::size_t rows);
 
@@ -80,7 +86,7 @@ class TierCursors {
   void Replay();
   bool AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after);
   bool IsOf(const Holder& holder) const {
-    return holder.row < rows_.streams.size() && rows_.streams[holder.row] == holder.key.stream;
+    return holder.row < rows_.cards.size() && rows_.cards[holder.row].stream == holder.key.stream;
   }
   void Start();
   void AdvanceRow(std::uint32_t row);
@@ -94,7 +100,7 @@ class TierCursors {
   const RowView::Group* group_;
   std::size_t best_;
   Scratch& scratch_;
-  bool keeping_;                    // nothing was looked at yet: the walk is in scratch_.stretches
+  bool keeping_;  // nothing was looked at row by row: the walk is in scratch_.stretches
   std::uint8_t everyone_ = 0;       // tiers present for every rank
   std::uint8_t everyone_live_ = 0;  // those of them that a live stream vouches for
   std::uint64_t tokens_ = 0;

@@ -87,7 +87,7 @@ class Chooser {
         const std::uint64_t disk = cursors_.Of(rows[end - 1]).counts.disk;
         if (chosen_.size() > first && disk != length) break;
         length = disk;
-        Add(rows_.group_of[rows[end - 1]]);
+        Add(rows_.cards[rows[end - 1]].group);
         if (length < min_tokens_) return;
       }
       const auto begin = chosen_.begin() + static_cast<std::ptrdiff_t>(first);
@@ -99,7 +99,7 @@ class Chooser {
   void AddMatched() {
     std::vector<std::uint32_t> matched;
     matched.reserve(cursors_.matched().size());
-    for (std::uint32_t row : cursors_.matched()) matched.push_back(rows_.group_of[row]);
+    for (std::uint32_t row : cursors_.matched()) matched.push_back(rows_.cards[row].group);
     std::sort(matched.begin(), matched.end());
     matched.erase(std::unique(matched.begin(), matched.end()), matched.end());
     for (std::uint32_t group : matched) Add(group);
@@ -123,10 +123,48 @@ class Chooser {
   std::vector<Candidate> chosen_;
 };
 
+void AddRank(InstanceHits& hits, const RowCard& card, const TierCounts& counts) {
+  hits.ranks[card.dp_rank] = counts;
+  const StreamState state = card.shared->Trust();
+  if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+}
+
+void AddPlain(QueryAnswer& answer, const RowCard& card, std::uint64_t tokens) {
+  InstanceHits& hits = answer.instances.emplace_back();
+  hits.instance_id = card.instance_id();
+  hits.best = {tokens, tokens, tokens, tokens};
+  AddRank(hits, card, hits.best);
+  if (hits.stream_state != StreamState::kLive) answer.degraded.push_back(hits.instance_id);
+}
+
+QueryAnswer AssemblePlain(std::span<const PlainRow> matched, const RowView& rows,
+                          const QueryOptions& options) {
+  QueryAnswer answer;
+  answer.context_known = true;
+  const std::size_t groups = rows.groups.size();
+  const std::size_t most =
+      options.top_k == 0 ? groups : std::min<std::size_t>(options.top_k, groups);
+  answer.instances.reserve(options.min_tokens == 0 ? most : std::min(most, matched.size()));
+  matched = matched.first(std::min(most, matched.size()));
+  for (const PlainRow& row : matched) {
+    if (row.tokens < options.min_tokens) return answer;
+    AddPlain(answer, rows.cards[row.row], row.tokens);
+  }
+  if (options.min_tokens > 0 || matched.size() == most) return answer;
+  // Those that matched nothing, by id.
+  std::vector<bool> taken(groups);
+  for (const PlainRow& row : matched) taken[row.group] = true;
+  for (std::size_t group = 0; group < groups && answer.instances.size() < most; ++group) {
+    if (!taken[group]) AddPlain(answer, rows.cards[rows.order[rows.groups[group].begin]], 0);
+  }
+  return answer;
+}
+
 }  // namespace
 
 QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
                            const QueryOptions& options) {
+  if (cursors.is_plain()) return AssemblePlain(cursors.plain_rows(), rows, options);
   QueryAnswer answer;
   answer.context_known = true;
   Chooser chooser(cursors, rows, options);
@@ -139,11 +177,8 @@ QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std:
     hits.instance_id = rows.InstanceOf(group);
     hits.best = candidate.best;
     for (std::uint32_t i = group.begin; i < group.end; ++i) {
-      const Row& row = *rows[rows.order[i]];
       const auto [counts, rests_on_degraded] = cursors.Of(rows.order[i]);
-      hits.ranks[row.dp_rank] = counts;
-      const StreamState state = row.shared->Trust();
-      if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
+      AddRank(hits, rows.cards[rows.order[i]], counts);
       hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
     }
     if (hits.stream_state != StreamState::kLive || hits.rests_on_degraded) {
