@@ -14,7 +14,9 @@ constexpr std::size_t kSliceEntries = 2'048;
 Result<TimedWalk> Walk(const PrefixIndex& index, const Prompt& prompt,
                        const QueryOptions& options) {
   TimedWalk walk;
-  const FingerprintQuery query{BenchContext(), prompt.fingerprints, options};
+  // Ready means: just computed.
+  const std::vector<std::uint64_t> ready(prompt.fingerprints);
+  const FingerprintQuery query{BenchContext(), ready, options};
   const Stopwatch watch;
   Result<QueryAnswer> answer = MatchFingerprints(index, query);
   walk.ns = watch.ElapsedNs();
@@ -76,6 +78,14 @@ std::uint64_t SumOf(const std::vector<Depth>& depths) {
     sum.Add(depth.blocks);
   }
   return sum.value();
+}
+
+double WalkRadixTree(const RadixTreeBaseline& tree, const Prompt& prompt,
+                     std::vector<Depth>* depths) {
+  const std::vector<std::uint64_t> ready(prompt.fingerprints);
+  const Stopwatch watch;
+  *depths = tree.Match(ready);
+  return watch.ElapsedNs();
 }
 
 Result<TimedWalk> WalkReady(const PrefixIndex& index, const Prompt& prompt,

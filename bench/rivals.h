@@ -43,5 +43,8 @@ struct TimedWalk {
 };
 Result<TimedWalk> WalkReady(const PrefixIndex& index, const Prompt& prompt,
                             const QueryOptions& options = {});
+// The same for T; returns nanoseconds.
+double WalkRadixTree(const RadixTreeBaseline& tree, const Prompt& prompt,
+                     std::vector<Depth>* depths);
 
 }  // namespace conductor::bench

@@ -46,9 +46,8 @@ Status RaceWalk(const Settings& settings, Row row, Rivals& rivals, const std::ve
   other.work = "T: " + row.work;
   other.bar = 0;
   racers.push_back({std::move(other), [&](std::size_t p) -> Result<double> {
-                      const Stopwatch watch;
-                      std::vector<Depth> depths = rivals.radix_tree().Match(hot[p].fingerprints);
-                      const double ns = watch.ElapsedNs();
+                      std::vector<Depth> depths;
+                      const double ns = WalkRadixTree(rivals.radix_tree(), hot[p], &depths);
                       SortDepths(depths);
                       if (SumOf(depths) != expected[p]) return Wrong("T: " + row.work + ": wrong");
                       return ns;
