@@ -163,20 +163,6 @@ bool TierCursors::AdvanceByDifference(StateId next) {
   return true;
 }
 
-// Whether the walk can be kept as it is.
-bool TierCursors::Keep(std::span<const StateId> states, std::uint64_t tokens_after) {
-  if (states.size() != 1) return false;
-  std::vector<Stretch>& stretches = scratch_.stretches;
-  if (!stretches.empty() && stretches.back().state == states[0]) {
-    stretches.back().end = tokens_after;
-    return true;
-  }
-  const HolderSet* set = holders_.Find(states[0]);
-  if (set == nullptr || !set->device_only || set->has_retired) return false;
-  stretches.push_back({set, states[0], tokens_after});
-  return true;
-}
-
 void TierCursors::Replay() {
   keeping_ = false;
   for (const Stretch& stretch : scratch_.stretches) AdvanceNow({&stretch.state, 1}, stretch.end);
@@ -184,7 +170,8 @@ void TierCursors::Replay() {
 
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
   if (keeping_) {
-    if (Keep(states, tokens_after)) return true;
+    const HolderSet* set = states.size() == 1 ? holders_.Find(states[0]) : nullptr;
+    if (set != nullptr && Keep(states[0], *set, tokens_after)) return true;
     Replay();
   }
   return AdvanceNow(states, tokens_after);

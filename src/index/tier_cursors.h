@@ -34,6 +34,18 @@ class TierCursors {
   // The next position: the sets of its live entries (sorted, distinct), and the boundary in tokens
   // behind it. False: no rank goes on. The same for a stretch of positions that have these sets.
   bool Advance(std::span<const StateId> states, std::uint64_t tokens_after);
+  // The same for one set, if that only has to be kept. False: it has to go through Advance.
+  bool Keep(StateId state, const HolderSet& set, std::uint64_t tokens_after) {
+    if (!keeping_) return false;
+    std::vector<Stretch>& stretches = scratch_.stretches;
+    if (!stretches.empty() && stretches.back().state == state) {
+      stretches.back().end = tokens_after;
+      return true;
+    }
+    if (!set.device_only || set.has_retired.load(std::memory_order_acquire)) return false;
+    stretches.push_back({&set, state, tokens_after});
+    return true;
+  }
   // No position follows.
   void Finish();
 
@@ -47,6 +59,7 @@ class TierCursors {
   // follows is not for such a walk.
   bool is_plain() const { return keeping_; }
   std::span<const PlainRow> plain_rows() const { return scratch_.plain; }
+  void SwapPlainRows(std::vector<PlainRow>* rows) { scratch_.plain.swap(*rows); }
 
   // What a row matched.
   RowCounts Of(std::uint32_t row) const;
@@ -82,7 +95,6 @@ class TierCursors {
   static Scratch& ThreadsScratch(std::size_t rows);
 
   void MarkPresence(std::span<const StateId> states);
-  bool Keep(std::span<const StateId> states, std::uint64_t tokens_after);
   void Replay();
   bool AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after);
   bool IsOf(const Holder& holder) const {

@@ -202,6 +202,10 @@ struct Answering {
     cursors.Finish();
     return AssembleAnswer(cursors, rows, group, options);
   }
+  void Finish(RowMatches* matches) {
+    cursors.Finish();
+    RowMatchesFiller::Fill(cursors, rows, group, options, matches);
+  }
 
   static constexpr RowView::Group kNoGroup = {};
   const QueryOptions& options;
@@ -209,6 +213,15 @@ struct Answering {
   std::size_t group;
   TierCursors cursors;
 };
+
+void WalkFingerprints(const PrefixIndex& index, ContextId context, const FingerprintQuery& query,
+                      TierCursors& cursors) {
+  const ContextProfile* profile =
+      index.contexts().context(context).profile.load(std::memory_order_acquire);
+  PromptBlocks blocks(query, profile->hasher);
+  const Status walked = PromptWalk(index, context, blocks).Run(cursors);
+  CHECK(walked);  // only chains can fail
+}
 
 }  // namespace
 
@@ -228,13 +241,20 @@ QueryAnswer MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& 
   EpochGuard guard;
   const ContextId id = FindExisting(index, query.context);
   if (id == 0) return {};
-  const ContextProfile* profile =
-      index.contexts().context(id).profile.load(std::memory_order_acquire);
   Answering answering(index, id, query.options);
-  PromptBlocks blocks(query, profile->hasher);
-  const Status walked = PromptWalk(index, id, blocks).Run(answering.cursors);
-  CHECK(walked);  // only chains can fail
+  WalkFingerprints(index, id, query, answering.cursors);
   return answering.Finish();
+}
+
+void MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query,
+                       RowMatches* matches) {
+  EpochGuard guard;
+  RowMatchesFiller::Clear(matches);
+  const ContextId id = FindExisting(index, query.context);
+  if (id == 0) return;
+  Answering answering(index, id, query.options);
+  WalkFingerprints(index, id, query, answering.cursors);
+  answering.Finish(matches);
 }
 
 QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {

@@ -29,18 +29,6 @@ void Merge(TierCounts& best, const TierCounts& counts) {
   best.disk = std::max(best.disk, counts.disk);
 }
 
-// One instance in the order of an answer: by what it matched, then by id.
-struct Candidate {
-  TierCounts best;
-  std::uint32_t group = 0;
-
-  bool operator<(const Candidate& other) const {
-    if (best.disk != other.best.disk) return best.disk > other.best.disk;
-    if (best.device != other.best.device) return best.device > other.best.device;
-    return group < other.group;
-  }
-};
-
 // The instances of an answer, best first. With `top_k`, those that matched nothing are not even
 // looked at unless they are needed to fill it.
 class Chooser {
@@ -52,11 +40,11 @@ class Chooser {
         groups_(static_cast<std::uint32_t>(rows.groups.size())),
         most_(options.top_k == 0 ? groups_ : std::min(options.top_k, groups_)) {}
 
-  std::vector<Candidate> Only(std::size_t group) {
+  std::vector<InstanceMatch> Only(std::size_t group) {
     if (group < groups_) Add(static_cast<std::uint32_t>(group));
     return std::move(chosen_);
   }
-  std::vector<Candidate> All() {
+  std::vector<InstanceMatch> All() {
     if (most_ == groups_) chosen_.reserve(groups_);
     rows_.one_rank_each ? AddByLength() : AddMatched();
     if (min_tokens_ == 0) AddUnmatched();
@@ -64,17 +52,17 @@ class Chooser {
   }
 
  private:
-  Candidate CandidateOf(std::uint32_t group) const {
-    Candidate candidate;
-    candidate.group = group;
+  InstanceMatch MatchOf(std::uint32_t group) const {
+    InstanceMatch match;
+    match.group = group;
     for (std::uint32_t i = rows_.groups[group].begin; i < rows_.groups[group].end; ++i) {
-      Merge(candidate.best, cursors_.Of(rows_.order[i]).counts);
+      Merge(match.best, cursors_.Of(rows_.order[i]).counts);
     }
-    return candidate;
+    return match;
   }
   void Add(std::uint32_t group) {
-    const Candidate candidate = CandidateOf(group);
-    if (candidate.best.disk >= min_tokens_) chosen_.push_back(candidate);
+    const InstanceMatch match = MatchOf(group);
+    if (match.best.disk >= min_tokens_) chosen_.push_back(match);
   }
 
   // The cursors know the order already; equal ones are put in order here.
@@ -111,8 +99,8 @@ class Chooser {
   // By id, behind all that matched something.
   void AddUnmatched() {
     for (std::uint32_t group = 0; chosen_.size() < most_ && group < groups_; ++group) {
-      const Candidate candidate = CandidateOf(group);
-      if (candidate.best.disk == 0) chosen_.push_back(candidate);
+      const InstanceMatch match = MatchOf(group);
+      if (match.best.disk == 0) chosen_.push_back(match);
     }
   }
 
@@ -120,8 +108,14 @@ class Chooser {
   const RowView& rows_;
   std::uint64_t min_tokens_;
   std::uint32_t groups_, most_;
-  std::vector<Candidate> chosen_;
+  std::vector<InstanceMatch> chosen_;
 };
+
+std::vector<InstanceMatch> Choose(const TierCursors& cursors, const RowView& rows,
+                                  std::size_t only_group, const QueryOptions& options) {
+  Chooser chooser(cursors, rows, options);
+  return options.instance_id.empty() ? chooser.All() : chooser.Only(only_group);
+}
 
 void AddRank(InstanceHits& hits, const RowCard& card, const TierCounts& counts) {
   hits.ranks[card.dp_rank] = counts;
@@ -167,15 +161,13 @@ QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std:
   if (cursors.is_plain()) return AssemblePlain(cursors.plain_rows(), rows, options);
   QueryAnswer answer;
   answer.context_known = true;
-  Chooser chooser(cursors, rows, options);
-  const std::vector<Candidate> chosen =
-      options.instance_id.empty() ? chooser.All() : chooser.Only(only_group);
+  const std::vector<InstanceMatch> chosen = Choose(cursors, rows, only_group, options);
   answer.instances.reserve(chosen.size());
-  for (const Candidate& candidate : chosen) {
-    const RowView::Group& group = rows.groups[candidate.group];
+  for (const InstanceMatch& match : chosen) {
+    const RowView::Group& group = rows.groups[match.group];
     InstanceHits& hits = answer.instances.emplace_back();
     hits.instance_id = rows.InstanceOf(group);
-    hits.best = candidate.best;
+    hits.best = match.best;
     for (std::uint32_t i = group.begin; i < group.end; ++i) {
       const auto [counts, rests_on_degraded] = cursors.Of(rows.order[i]);
       AddRank(hits, rows.cards[rows.order[i]], counts);
@@ -186,6 +178,27 @@ QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std:
     }
   }
   return answer;
+}
+
+void RowMatchesFiller::Fill(TierCursors& cursors, const RowView& rows, std::size_t only_group,
+                            const QueryOptions& options, RowMatches* matches) {
+  Clear(matches);
+  matches->rows_ = &rows;
+  if (!cursors.is_plain()) {
+    matches->others_ = Choose(cursors, rows, only_group, options);
+    std::erase_if(matches->others_, [](const InstanceMatch& m) { return m.best.disk == 0; });
+    return;
+  }
+  std::vector<PlainRow>& plain = matches->plain_;
+  cursors.SwapPlainRows(&plain);
+  if (options.top_k != 0 && options.top_k < plain.size()) plain.resize(options.top_k);
+  while (!plain.empty() && plain.back().tokens < options.min_tokens) plain.pop_back();
+}
+
+void RowMatchesFiller::Clear(RowMatches* matches) {
+  matches->rows_ = nullptr;
+  matches->plain_.clear();
+  matches->others_.clear();
 }
 
 }  // namespace conductor

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "src/index/context_table.h"
+#include "src/index/row_matches.h"
 #include "src/index/tier_cursors.h"
 #include "src/query.h"
 
@@ -14,5 +15,13 @@ namespace conductor {
 // the instance that the options name; the number of groups when there is none.
 QueryAnswer AssembleAnswer(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
                            const QueryOptions& options);
+
+// The same without texts.
+class RowMatchesFiller {
+ public:
+  static void Fill(TierCursors& cursors, const RowView& rows, std::size_t only_group,
+                   const QueryOptions& options, RowMatches* matches);
+  static void Clear(RowMatches* matches);  // of an unknown context
+};
 
 }  // namespace conductor
