@@ -56,12 +56,11 @@ class PromptWalk {
     for (std::size_t i = 0; i < blocks_.count(); ++i) {
       if (here.entries.empty() && !has_fragments_) break;
       if (OnlyRunsFollow(here)) {
-        const RunStretch stretch = WalkRuns(index_, context_, blocks_, cursors, here.entries[0], i);
+        CONDUCTOR_ASSIGN_OR_RETURN(const RunStretch stretch, FollowRuns(here, i, cursors));
         if (stretch.ended) break;
         if (stretch.blocks > 0) {
           i += stretch.blocks;
           here.entries[0] = stretch.last;
-          if (stretch.checkpoint != 0) checkpoint_ = {stretch.checkpoint_at, stretch.checkpoint};
           if (i == blocks_.count()) break;
         }
       }
@@ -84,13 +83,42 @@ class PromptWalk {
   }
 
  private:
-  // Whether the next blocks by content can only be in runs, and names need not be followed.
+  // Whether the next blocks by content can only be in runs.
   bool OnlyRunsFollow(const Position& here) const {
     if (here.entries.size() != 1 || here.exact_name || object_names_differ_) return false;
-    if (chain_ == Chain::kFollowing) return false;
     const Context& context = index_.contexts().context(context_);
     return context.own_content.load(std::memory_order_acquire) == 0 &&
            context.twins.load(std::memory_order_acquire) == 0;
+  }
+
+  Result<RunStretch> FollowRuns(const Position& here, std::size_t i, TierCursors& cursors) {
+    if (chain_ == Chain::kFollowing) return FollowRunByChain(here.entries[0], i, cursors);
+    const RunStretch stretch = WalkRuns(index_, context_, blocks_, cursors, here.entries[0], i);
+    if (stretch.checkpoint != 0) checkpoint_ = {stretch.checkpoint_at, stretch.checkpoint};
+    return stretch;
+  }
+
+  // The next slots of the run, as long as the exact chain has their names: it has nothing to add.
+  Result<RunStretch> FollowRunByChain(EntryId above, std::size_t i, TierCursors& cursors) {
+    RunStretch stretch;
+    stretch.last = above;
+    if (!IsInRun(above)) return stretch;
+    const RunTable::View run = index_.runs().ViewOf(above);
+    const std::uint32_t size = run.size();
+    for (std::uint32_t slot = run.SlotOf(above) + 1; slot < size && i < blocks_.count();
+         ++slot, ++i) {
+      if (run.fingerprints[slot] != blocks_.Fingerprint(i)) break;
+      if (blocks_.Length(i) != blocks_.block_size()) break;
+      const StateId state = run.states[slot].load(std::memory_order_acquire);
+      if (!index_.holders().IsLive(state)) break;
+      CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
+      if (Project(digest) != run.names[slot]) break;
+      ++stretch.blocks;
+      stretch.last = run.base + slot;
+      stretch.ended = !cursors.Advance({&state, 1}, blocks_.EndOf(i));
+      if (stretch.ended) break;
+    }
+    return stretch;
   }
 
   void FollowContent(const Position& here, std::size_t i, Position& next) {
