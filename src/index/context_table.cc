@@ -27,6 +27,16 @@ Sum128 KeyMix(const ContextKey& key) {
 
 }  // namespace
 
+RowCard::RowCard(const Row& row, std::uint32_t its_group)
+    : stream(row.stream),
+      shared(row.shared),
+      group(its_group),
+      dp_rank(row.dp_rank),
+      row_(&row),
+      size_(static_cast<std::uint32_t>(row.instance_id.size())) {
+  if (size_ <= sizeof(text_)) row.instance_id.copy(text_, size_);
+}
+
 std::size_t RowView::FindGroup(const std::string& instance_id) const {
   const auto found = std::lower_bound(
       groups.begin(), groups.end(), instance_id,
@@ -56,14 +66,12 @@ void RowView::Remove(std::uint32_t slot) {
 
 void RowView::Regroup() {
   groups.clear();
-  group_of.assign(slots.size(), 0);
-  streams.assign(slots.size(), 0);
+  cards.assign(slots.size(), {});
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     const bool same = i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
     if (!same) groups.push_back({i, i});
     groups.back().end = i + 1;
-    group_of[order[i]] = static_cast<std::uint32_t>(groups.size() - 1);
-    streams[order[i]] = slots[order[i]]->stream;
+    cards[order[i]] = RowCard(*slots[order[i]], static_cast<std::uint32_t>(groups.size() - 1));
   }
   one_rank_each = groups.size() == order.size();
   ++version;

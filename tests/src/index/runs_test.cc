@@ -120,13 +120,30 @@ class Forest {
     while (phase < 3) bounds[phase++] = tokens;
     return {bounds[0], bounds[1], bounds[1], bounds[2]};
   }
+  // Empty, or where the rows without texts are not those of the answer.
+  std::string CheckRows(const FingerprintQuery& query, const QueryAnswer& answer) const {
+    EpochGuard guard;
+    MatchFingerprints(index(), query, &matches_);
+    if (matches_.context_known() != answer.context_known) return "rows: another context";
+    std::size_t i = 0;
+    for (const InstanceHits& hits : answer.instances) {
+      if (hits.best.disk == 0) break;
+      if (i == matches_.size()) return "rows: " + hits.instance_id + " is missing";
+      if (matches_.InstanceAt(i) != hits.instance_id || matches_.CountsAt(i) != hits.best) {
+        return "rows: " + std::string(matches_.InstanceAt(i)) + ", expected " + hits.instance_id;
+      }
+      ++i;
+    }
+    return i == matches_.size() ? "" : "rows: too many";
+  }
   // Empty, or where the answer is wrong.
   std::string Check(const std::vector<Node>& path) const {
     std::vector<std::uint64_t> fingerprints;
     for (Node node : path) fingerprints.push_back(tree_[node].fingerprint);
-    const QueryAnswer answer =
-        MatchFingerprints(index(), {StateWorld::Key(), fingerprints, QueryOptions{}});
+    const FingerprintQuery query{StateWorld::Key(), fingerprints, QueryOptions{}};
+    const QueryAnswer answer = MatchFingerprints(index(), query);
     if (answer.instances.size() != instances()) return "rows are missing";
+    if (std::string wrong = CheckRows(query, answer); !wrong.empty()) return wrong;
     for (const InstanceHits& hits : answer.instances) {
       const std::size_t instance = std::stoul(hits.instance_id.substr(9));
       const TierCounts expected = Expected(instance, path);
@@ -167,7 +184,7 @@ class Forest {
       return is.instance_id + " " + std::to_string(is.best.disk) + ", expected " +
              expected.instance_id + " " + std::to_string(expected.best.disk);
     }
-    return "";
+    return CheckRows(query, best);
   }
   std::uint64_t distinct() const {
     std::set<Node> nodes;
@@ -191,6 +208,7 @@ class Forest {
   std::vector<Block> tree_;
   std::vector<std::vector<Node>> prompts_;
   std::vector<std::map<std::pair<Node, Tier>, int>> held_;
+  mutable RowMatches matches_;  // kept from query to query
 };
 
 std::vector<Node> Reversed(std::vector<Node> nodes) {
