@@ -212,6 +212,7 @@ class StreamTracker {
   bool IsOpen(std::uint64_t id) const { return ask_.phase == Ask::Phase::kSent && ask_.id == id; }
   void JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms);
   bool ConfirmLife();
+  bool EndsBelowWhatIsKnown() const;
   bool SomethingMissing() const;
   bool RetryAllowed() const;
   void Settle();

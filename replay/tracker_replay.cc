@@ -135,10 +135,10 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
     if (!seen_ || *seen_ < ask_.from) return NewLifeAndAsk(now_ms);
     return RetryOrConclude(false, now_ms, "replay: only an end marker, but newer frames are live");
   }
-  if (old_until_ && (!ask_.last_number || *ask_.last_number < *old_until_)) {
-    // What it had published before the connection broke, it would have again.
-    if (!RetryAllowed()) return NewLifeAndAsk(now_ms);
-    return RetryOrConclude(true, now_ms, "replay: ended before what was live before the break");
+  if (ask_.last_number && EndsBelowWhatIsKnown()) {
+    // What it had published before, it would have again.
+    if (ask_.probe || !RetryAllowed()) return NewLifeAndAsk(now_ms);
+    return RetryOrConclude(true, now_ms, "replay: ended before what was published earlier");
   }
   old_until_.reset();
   if (!ConfirmLife() || !DrainBuffer()) return NewLifeAndAsk(now_ms);
@@ -149,6 +149,12 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
   waiting_ = false;
   first_catch_up_done_ = true;
   last_error_.clear();
+}
+
+// By frames of the connection before, or (when older ones are in question) by what was applied.
+bool StreamTracker::EndsBelowWhatIsKnown() const {
+  const std::uint64_t last = *ask_.last_number;
+  return (old_until_ && last < *old_until_) || (ask_.cursor_before && last < *ask_.cursor_before);
 }
 
 bool StreamTracker::SomethingMissing() const {

@@ -547,5 +547,27 @@ TEST(TrackerReplayTest, DoubtfulFramesFromBeforeTheConnectionAreOfNoNewLife) {
   EXPECT_EQ(h.State(), StreamState::kLive);
 }
 
+// Nobody answered, so what waited was applied; then somebody does who never published it.
+TEST(TrackerReplayTest, AProbeThatEndsBelowWhatWasAppliedFindsANewLife) {
+  H h(H::SeedAt(true, 0, 5));
+  h.Connect();
+  h.Ask();
+  h.Live(7);
+  h.Live(26);
+  h.Disconnect();
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(5));
+  for (int i = 0; i < 300 && h.tracker.cursor() != 26u; ++i) h.Pass(10);
+  EXPECT_EQ(h.Out(), "L6-6 F7 L8-25 F26");
+  EXPECT_EQ(h.AskWithin(5'000), Asked(5));
+  h.Reply(5, 8, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "E");
+  EXPECT_EQ(h.AskWithin(1'000), Asked(0));
+  h.Reply(0, 8, 'a');
+  h.End();
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
 }  // namespace
 }  // namespace conductor
