@@ -12,12 +12,13 @@ namespace conductor::cli {
 
 namespace {
 
-constexpr std::uint32_t kRecordsPerCall = 1'000;
+// A record has up to limits.group_frames_max frames, a line each.
+constexpr std::uint32_t kRecordsPerCall = 64;
 constexpr std::uint32_t kRecordsDefault = 100;
 constexpr std::uint32_t kFollowTailDefault = 10;
 constexpr int kFollowPauseMs = 300;
 // One JSON document is put together in memory; `next` says where to go on.
-constexpr std::uint64_t kJsonRecordsMax = 100'000;
+constexpr std::size_t kJsonLinesMax = 200'000;
 
 struct LogFlags {
   Seq from = 0;  // 0: the first one
@@ -110,7 +111,7 @@ Result<ExitCode> RunLog(Ctl& ctl, const LogFlags& flags) {
     shown = shown || !part.lines.empty();
     if (ctl.json) {
       lines.insert(lines.end(), part.lines.begin(), part.lines.end());
-      return part.next - plan.from < kJsonRecordsMax;
+      return lines.size() < kJsonLinesMax;
     }
     ctl.PrintLine({{"from", from}}, Join(part.lines));
     return true;

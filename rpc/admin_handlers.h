@@ -7,8 +7,9 @@
 
 namespace conductor::rpc {
 
-// Records of one InspectLog call; a caller that wants more asks again from the next position.
-inline constexpr std::uint32_t kInspectRecordsMax = 10'000;
+// Records of one InspectLog call, each with up to limits.group_frames_max lines; a caller that wants
+// more asks again from the answer's `next`.
+inline constexpr std::uint32_t kInspectRecordsMax = 256;
 
 class AdminHandlers final : public v1::Admin::Service {
  public:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -28,6 +29,13 @@ class LogService final : public rpc::ScriptedService {
  public:
   Result<StatusView> GetStatus() const override {
     StatusView now = status;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!statuses_before.empty()) {
+        now = statuses_before.front();
+        statuses_before.pop_front();
+      }
+    }
     now.log_first = log.FirstSeq();
     now.log_last = log.LastSeq();
     return now;
@@ -52,6 +60,7 @@ class LogService final : public rpc::ScriptedService {
   }
 
   StatusView status;
+  mutable std::deque<StatusView> statuses_before;  // one answer each, before `status`
   MemoryEventLog log;
   std::string checkpoint_path;
   Status remove_status;
@@ -95,6 +104,14 @@ TEST_F(LiveCtlTest, InspectLogShowsARangeWithBothEnds) {
   EXPECT_EQ(json["log_last"], 4);
   ASSERT_EQ(json["lines"].size(), 2u);
   EXPECT_THAT(json["lines"][1].get<std::string>(), HasSubstr("seq=3 "));
+}
+
+TEST_F(LiveCtlTest, ALongRangeIsAskedForInParts) {
+  constexpr std::uint64_t kFrames = 300;
+  for (std::uint64_t i = 0; i < kFrames; ++i) Append({FrameRecord(3 + i, 100 + i)});
+  const Json json = Json::parse(Run({"-o", "json", "inspect", "log", "--count", "290"}).out);
+  EXPECT_EQ(json["lines"].size(), 290u);
+  EXPECT_EQ(json["to"], 290);
 }
 
 TEST_F(LiveCtlTest, APositionThatWasDroppedIsNamed) {
@@ -199,6 +216,17 @@ TEST_F(LiveVerifyTest, ALogThatEndsBeforeTheDaemonIsDamage) {
   const Outcome outcome = Run({"verify"});
   EXPECT_EQ(outcome.code, ExitCode::kDamaged);
   EXPECT_THAT(outcome.err, HasSubstr("the log ends at 2"));
+}
+
+TEST_F(LiveVerifyTest, ReadsAgainWhenTheDaemonMovedOnMeanwhile) {
+  // The log does not have what the daemon spoke of, and the daemon has made a snapshot since.
+  StatusView before = service_.status;
+  before.log_applied = 3;
+  service_.status.snapshot_seq = 2;
+  service_.statuses_before = {before};
+  const Outcome outcome = Run({"verify"});
+  EXPECT_EQ(outcome.code, ExitCode::kOk) << outcome.err;
+  EXPECT_THAT(service_.statuses_before, IsEmpty());
 }
 
 TEST_F(LiveVerifyTest, ARebuildIsWaitedFor) {
