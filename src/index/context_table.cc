@@ -1,6 +1,7 @@
 #include "src/index/context_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 #include "src/check.h"
@@ -8,21 +9,28 @@
 namespace conductor {
 namespace {
 
+// A key of usual length is put together without an allocation: each query does it.
+constexpr std::size_t kKeyBytesOnStack = 256;
+
 // Length-prefixed, so that no two keys have the same bytes.
-std::string KeyBytes(const ContextKey& key) {
-  std::string bytes;
-  for (const std::string* part : {&key.tenant_id, &key.model_name, &key.lora_name}) {
-    const std::uint32_t size = static_cast<std::uint32_t>(part->size());
-    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
-    bytes += *part;
-  }
-  bytes.append(reinterpret_cast<const char*>(&key.block_size), sizeof(key.block_size));
-  return bytes;
+char* PutText(const std::string& text, char* out) {
+  const std::uint32_t size = static_cast<std::uint32_t>(text.size());
+  std::memcpy(out, &size, sizeof(size));
+  return std::copy(text.begin(), text.end(), out + sizeof(size));
 }
 
 Sum128 KeyMix(const ContextKey& key) {
-  const std::string bytes = KeyBytes(key);
-  return FactMix(bytes.data(), bytes.size());
+  std::size_t size = sizeof(key.block_size);
+  for (const std::string* part : {&key.tenant_id, &key.model_name, &key.lora_name}) {
+    size += sizeof(std::uint32_t) + part->size();
+  }
+  char on_stack[kKeyBytesOnStack];
+  std::string longer;
+  if (size > sizeof(on_stack)) longer.resize(size);
+  char* const bytes = longer.empty() ? on_stack : longer.data();
+  char* end = PutText(key.lora_name, PutText(key.model_name, PutText(key.tenant_id, bytes)));
+  std::memcpy(end, &key.block_size, sizeof(key.block_size));
+  return FactMix(bytes, size);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ bool ForThoseWhoLeft(const HolderSet& from, const HolderSet& to, Visit&& visit) 
 bool TakeAll(const HolderTable& holders, const RowView& rows, std::span<const Stretch> stretches,
              std::vector<PlainRow>* taken) {
   taken->clear();
+  if (!stretches.empty()) taken->reserve(stretches.front().set->size);
   for (std::size_t level = stretches.size(); level-- > 0;) {
     const Stretch& stretch = stretches[level];
     // Somebody lost everything meanwhile.
