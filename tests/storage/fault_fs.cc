@@ -1,6 +1,7 @@
 #include "tests/storage/fault_fs.h"
 
 #include <fcntl.h>
+#include <rocksdb/system_clock.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -340,6 +341,30 @@ IOStatus FaultFs::LinkFile(const std::string& from, const std::string& to, const
   IOStatus status = BeforeName(to);
   if (!status.ok()) return status;
   return FileSystemWrapper::LinkFile(from, to, options, debug);
+}
+
+namespace {
+
+class SleeplessClock : public rocksdb::SystemClockWrapper {
+ public:
+  SleeplessClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  const char* Name() const override { return "SleeplessClock"; }
+  void SleepForMicroseconds(int) override {}
+};
+
+class FaultEnv : public rocksdb::EnvWrapper {
+ public:
+  explicit FaultEnv(const std::shared_ptr<FaultFs>& fs) : EnvWrapper(rocksdb::NewCompositeEnv(fs)) {
+    file_system_ = fs;
+    system_clock_ = std::make_shared<SleeplessClock>();
+  }
+  const char* Name() const override { return "FaultEnv"; }
+};
+
+}  // namespace
+
+std::unique_ptr<rocksdb::Env> MakeFaultEnv(const std::shared_ptr<FaultFs>& fs) {
+  return std::make_unique<FaultEnv>(fs);
 }
 
 }  // namespace conductor::storage

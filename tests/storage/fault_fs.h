@@ -9,6 +9,7 @@
 // All methods are thread-safe.
 #pragma once
 
+#include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
@@ -114,5 +115,8 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   std::optional<Failure> write_failure_;
   std::optional<Failure> sync_failure_;
 };
+
+// An Env on that file system that never sleeps: RocksDB waits a second after each failed flush.
+std::unique_ptr<rocksdb::Env> MakeFaultEnv(const std::shared_ptr<FaultFs>& fs);
 
 }  // namespace conductor::storage

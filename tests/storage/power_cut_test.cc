@@ -14,7 +14,7 @@ namespace {
 using Policy = ScriptedLife::Policy;
 
 // Living once more after each place costs most of the time and tells little.
-constexpr int kWholeLifeEvery = 16;
+constexpr int kWholeLifeEvery = 8;
 
 struct Kind {
   const char* name;

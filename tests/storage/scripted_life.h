@@ -51,7 +51,7 @@ class ScriptedLife {
 
   TempDir dir_;
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
-  const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(fs_);
+  const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
   Policy policy_ = Policy::kAlways;
   std::string warnings_;
   std::unique_ptr<RocksDbEventLog> log_;
