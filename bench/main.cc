@@ -41,6 +41,7 @@ const std::vector<Group>& AllGroups() {
       {"front", "HTTP, gRPC and Python beside empty handlers", RunFront},
       {"log", "facts offered to the service until visible, log on disk", RunLog},
       {"rebuild", "the state from the log", RunRebuild},
+      {"snapshot", "images taken, written, loaded; bounded disk under churn", RunSnapshot},
       {"stream", "ZMQ messages until visible, log on disk", RunStream},
       {"freshness", "one message on an idle service until visible", RunFreshness},
   };
