@@ -35,6 +35,7 @@ const std::vector<Group>& AllGroups() {
       {"named", "8k tokens, 1 % of the blocks known by name only", RunNamed},
       {"trace", "requests of a trace, fingerprints ready, up to 7,000 instances", RunTrace},
       {"growth", "memory over a growth cycle, churn to empty, pauses", RunGrowth},
+      {"retire", "unregistering an instance that has everything", RunRetire},
       {"scale", "by reading threads, and by size of the index", RunScale},
       {"replay", "a trace with open-loop deadlines: the highest sustained rate", RunReplay},
       {"contention", "queries while ingesting at half the maximum", RunContention},
