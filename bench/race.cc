@@ -16,15 +16,17 @@ void CompareWithFirst(std::vector<Racer>& racers) {
   }
 }
 
-Status Race(const Settings& settings, std::size_t items, std::vector<Racer>& racers) {
+Status Race(const Settings& settings, Items items, std::vector<Racer>& racers) {
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     std::vector<std::vector<double>> samples(racers.size());
     const Stopwatch total;
-    for (std::size_t turn = 0; turn < kSamplesMax; ++turn) {
-      if (turn >= kSamplesMin && total.ElapsedNs() > settings.query_seconds * 1e9) break;
+    for (std::size_t begin = 0; begin < kSamplesMax; begin += items.turn) {
+      if (begin >= kSamplesMin && total.ElapsedNs() > settings.query_seconds * 1e9) break;
       for (std::size_t r = 0; r < racers.size(); ++r) {
-        CONDUCTOR_ASSIGN_OR_RETURN(const double ns, racers[r].time_one(turn % items));
-        samples[r].push_back(ns);
+        for (std::size_t i = begin; i < begin + items.turn; ++i) {
+          CONDUCTOR_ASSIGN_OR_RETURN(const double ns, racers[r].time_one(i % items.count));
+          samples[r].push_back(ns);
+        }
       }
     }
     for (std::size_t r = 0; r < racers.size(); ++r) {
@@ -39,7 +41,7 @@ Status Race(const Settings& settings, std::size_t items, std::vector<Racer>& rac
   return {};
 }
 
-Status RaceAndReport(const Settings& settings, std::size_t items, std::vector<Racer> racers,
+Status RaceAndReport(const Settings& settings, Items items, std::vector<Racer> racers,
                      Report& report) {
   CONDUCTOR_RETURN_IF_ERROR(Race(settings, items, racers));
   for (Racer& racer : racers) report.Add(std::move(racer.row));

@@ -11,15 +11,17 @@ namespace {
 // The service's own slice.
 constexpr std::size_t kSliceEntries = 2'048;
 
-Result<TimedWalk> Walk(const PrefixIndex& index, const Prompt& prompt,
-                       const QueryOptions& options) {
-  TimedWalk walk;
-  const FingerprintQuery query{BenchContext(), prompt.fingerprints, options};
-  const Stopwatch watch;
-  Result<QueryAnswer> answer = MatchFingerprints(index, query);
-  walk.ns = watch.ElapsedNs();
-  CONDUCTOR_ASSIGN_OR_RETURN(walk.answer, std::move(answer));
-  return walk;
+// The number of an instance of ours.
+Result<Owner> OwnerOf(std::string_view instance_id, std::uint64_t tokens) {
+  Owner owner = 0;
+  const std::size_t dash = instance_id.find('-');
+  if (dash == instance_id.npos ||
+      std::from_chars(instance_id.data() + dash + 1, instance_id.data() + instance_id.size(), owner)
+              .ec != std::errc() ||
+      tokens % kBlockSize != 0) {
+    return Wrong("an answer about " + std::string(instance_id));
+  }
+  return owner;
 }
 
 }  // namespace
@@ -55,14 +57,7 @@ Result<std::vector<Depth>> DepthsOf(const QueryAnswer& answer) {
   std::vector<Depth> depths;
   for (const InstanceHits& hits : answer.instances) {
     if (hits.best.disk == 0) continue;
-    Owner owner = 0;
-    const std::string_view id = hits.instance_id;
-    const std::size_t dash = id.find('-');
-    if (dash == id.npos ||
-        std::from_chars(id.data() + dash + 1, id.data() + id.size(), owner).ec != std::errc() ||
-        hits.best.disk % kBlockSize != 0) {
-      return Wrong("an answer about " + hits.instance_id);
-    }
+    CONDUCTOR_ASSIGN_OR_RETURN(const Owner owner, OwnerOf(hits.instance_id, hits.best.disk));
     depths.push_back({owner, hits.best.disk / kBlockSize});
   }
   return depths;
@@ -78,9 +73,42 @@ std::uint64_t SumOf(const std::vector<Depth>& depths) {
   return sum.value();
 }
 
+double WalkRadixTree(const RadixTreeBaseline& tree, const Prompt& prompt,
+                     std::vector<Depth>* depths) {
+  const std::vector<std::uint64_t> ready(prompt.fingerprints);
+  const Stopwatch watch;
+  *depths = tree.Match(ready);
+  return watch.ElapsedNs();
+}
+
 Result<TimedWalk> WalkReady(const PrefixIndex& index, const Prompt& prompt,
                             const QueryOptions& options) {
-  return Walk(index, prompt, options);
+  TimedWalk walk;
+  // Ready means: just computed.
+  const std::vector<std::uint64_t> ready(prompt.fingerprints);
+  const FingerprintQuery query{BenchContext(), ready, options};
+  const Stopwatch watch;
+  QueryAnswer answer = MatchFingerprints(index, query);
+  walk.ns = watch.ElapsedNs();
+  walk.answer = std::move(answer);
+  return walk;
+}
+
+Result<TimedDepths> WalkRows(const PrefixIndex& index, const Prompt& prompt) {
+  TimedDepths walk;
+  const std::vector<std::uint64_t> ready(prompt.fingerprints);
+  const FingerprintQuery query{BenchContext(), ready, {}};
+  thread_local RowMatches matches;
+  EpochGuard guard;
+  const Stopwatch watch;
+  MatchFingerprints(index, query, &matches);
+  walk.ns = watch.ElapsedNs();
+  for (std::size_t i = 0; i < matches.size(); ++i) {
+    const std::uint64_t tokens = matches.CountsAt(i).disk;
+    CONDUCTOR_ASSIGN_OR_RETURN(const Owner owner, OwnerOf(matches.InstanceAt(i), tokens));
+    walk.depths.push_back({owner, tokens / kBlockSize});
+  }
+  return walk;
 }
 
 }  // namespace conductor::bench

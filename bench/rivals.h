@@ -43,5 +43,14 @@ struct TimedWalk {
 };
 Result<TimedWalk> WalkReady(const PrefixIndex& index, const Prompt& prompt,
                             const QueryOptions& options = {});
+// The same, of which only what T's answer has is wanted: who, and how many blocks.
+struct TimedDepths {
+  std::vector<Depth> depths;
+  double ns = 0;
+};
+Result<TimedDepths> WalkRows(const PrefixIndex& index, const Prompt& prompt);
+// The same for T; returns nanoseconds.
+double WalkRadixTree(const RadixTreeBaseline& tree, const Prompt& prompt,
+                     std::vector<Depth>* depths);
 
 }  // namespace conductor::bench

@@ -1,4 +1,5 @@
-// Walk: prompts whose fingerprints are ready, ours beside baseline T (whose input they are).
+// Walk: prompts whose fingerprints are ready, ours beside baseline T (whose input they are). The
+// answer is who has how many blocks; of ours also the whole answer, with names, tiers and trust.
 //
 // Plain: 2,048 blocks, graded depths as in `compare`. Branching: every 4th block of the prompt has
 // a second child, because other prompts of the same start left it there; all instances have all
@@ -36,22 +37,27 @@ Status RaceWalk(const Settings& settings, Row row, Rivals& rivals, const std::ve
   row.checksum = sum.value();
   std::vector<Racer> racers;
   racers.push_back({row, [&](std::size_t p) -> Result<double> {
-                      CONDUCTOR_ASSIGN_OR_RETURN(const auto walk,
-                                                 WalkReady(rivals.index(), hot[p]));
-                      CONDUCTOR_ASSIGN_OR_RETURN(const auto depths, DepthsOf(walk.answer));
-                      if (SumOf(depths) != expected[p]) return Wrong(row.work + ": wrong answer");
+                      CONDUCTOR_ASSIGN_OR_RETURN(const auto walk, WalkRows(rivals.index(), hot[p]));
+                      if (SumOf(walk.depths) != expected[p]) return Wrong(row.work + ": wrong");
                       return walk.ns;
                     }});
   Row other = row;
   other.work = "T: " + row.work;
   other.bar = 0;
-  racers.push_back({std::move(other), [&](std::size_t p) -> Result<double> {
-                      const Stopwatch watch;
-                      std::vector<Depth> depths = rivals.radix_tree().Match(hot[p].fingerprints);
-                      const double ns = watch.ElapsedNs();
+  racers.push_back({other, [&](std::size_t p) -> Result<double> {
+                      std::vector<Depth> depths;
+                      const double ns = WalkRadixTree(rivals.radix_tree(), hot[p], &depths);
                       SortDepths(depths);
                       if (SumOf(depths) != expected[p]) return Wrong("T: " + row.work + ": wrong");
                       return ns;
+                    }});
+  other.work = row.work + ": whole answer";
+  racers.push_back({std::move(other), [&](std::size_t p) -> Result<double> {
+                      CONDUCTOR_ASSIGN_OR_RETURN(const auto walk,
+                                                 WalkReady(rivals.index(), hot[p]));
+                      CONDUCTOR_ASSIGN_OR_RETURN(const auto depths, DepthsOf(walk.answer));
+                      if (SumOf(depths) != expected[p]) return Wrong(row.work + ": wrong answer");
+                      return walk.ns;
                     }});
   return RaceAndReport(settings, hot.size(), std::move(racers), report);
 }

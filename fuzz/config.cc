@@ -23,7 +23,7 @@ std::string Meaning(const Result<cli::Config>& config) {
        {std::uint64_t{config->http_server_port}, std::uint64_t{config->rpc_server_port},
         static_cast<std::uint64_t>(config->unverified_blocks),
         static_cast<std::uint64_t>(config->log_sync), std::uint64_t{config->log_sync_interval_ms},
-        config->snapshot_interval_events, config->snapshot_interval_s,
+        config->snapshot_interval_events, std::uint64_t{config->snapshot_interval_s},
         static_cast<std::uint64_t>(config->on_lost_events),
         std::uint64_t{config->disconnected_drop_s}, std::uint64_t{config->limits.tokens_max}}) {
     text += std::to_string(number) + " ";

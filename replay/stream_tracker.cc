@@ -44,6 +44,11 @@ void StreamTracker::OnConnected(std::int64_t now_ms) {
     first_catch_up_done_ = true;
     return;
   }
+  // What is read between the two reports may be of either connection.
+  if (counters_.disconnects > 0) {
+    if (!buffer_.empty()) old_until_ = buffer_.back().number;
+    old_suspects_ = suspects_.size();
+  }
   seen_.reset();
   waiting_ = true;
   StartCatchUp(now_ms);
@@ -92,6 +97,8 @@ void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
   if (BeginsLife(frame.number)) {
     // Whatever waits above it is of a process that is gone, or can be fetched again.
     buffer_.Clear();
+    old_until_.reset();
+    old_suspects_ = 0;
     suspects_.Clear();
     NoteSeen(frame.number);
     Deliver(std::move(frame));
@@ -243,6 +250,7 @@ void StreamTracker::NewLife(std::int64_t now_ms) {
 
 // The replay endpoint proved it. The suspects are of the new life, what waited before them is not.
 void StreamTracker::NewLifeAndAsk(std::int64_t now_ms) {
+  for (; old_suspects_ > 0 && !suspects_.empty(); --old_suspects_) suspects_.PopFront();
   ReturnSuspects();
   NewLife(now_ms);
   waiting_ = true;
@@ -259,8 +267,10 @@ void StreamTracker::ReturnSuspects() {
 // applied frame and other content.
 bool StreamTracker::DrainBuffer() {
   while (!buffer_.empty() && cursor_ && buffer_.front().number <= *cursor_ + 1) {
+    const bool next = buffer_.front().number == *cursor_ + 1;
+    if (next && !MayDeliver(buffer_.front().number)) return true;
     ReceivedFrame frame = buffer_.PopFront();
-    if (frame.number == *cursor_ + 1) {
+    if (next) {
       Deliver(std::move(frame));
       continue;
     }
@@ -269,6 +279,11 @@ bool StreamTracker::DrainBuffer() {
     ++counters_.duplicates;
   }
   return true;
+}
+
+bool StreamTracker::MayDeliver(std::uint64_t waiting) const {
+  if (!old_until_ || waiting > *old_until_) return true;
+  return ask_.last_number && waiting <= *ask_.last_number;
 }
 
 void StreamTracker::DropDisconnected() {
@@ -288,6 +303,8 @@ void StreamTracker::ForgetLife() {
   AbandonSnapshot();
   Settle();
   buffer_.Clear();
+  old_until_.reset();
+  old_suspects_ = 0;
   suspects_.Clear();
   repeats_.Clear();
   seen_.reset();

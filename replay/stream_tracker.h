@@ -198,6 +198,7 @@ class StreamTracker {
   std::int64_t ChurnDelayMs(std::int64_t now_ms) const;
   void ReturnSuspects();
   bool DrainBuffer();
+  bool MayDeliver(std::uint64_t waiting) const;
   void DropDisconnected();
   void ForgetLife();
   bool BeginsLife(std::uint64_t number) const { return !cursor_ && number <= first_number_; }
@@ -211,6 +212,7 @@ class StreamTracker {
   bool IsOpen(std::uint64_t id) const { return ask_.phase == Ask::Phase::kSent && ask_.id == id; }
   void JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms);
   bool ConfirmLife();
+  bool EndsBelowWhatIsKnown() const;
   bool SomethingMissing() const;
   bool RetryAllowed() const;
   void Settle();
@@ -252,6 +254,12 @@ class StreamTracker {
   // confirm itself. Only while unsettled.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> anchor_;
   FrameBuffer buffer_;               // ascending, all above the cursor
+  // The highest number that waited when the connection came back: up to it they may be of a process
+  // that is gone, and one that repeats its work looks the same. They are delivered only as far as
+  // an answer of the new connection has come; one that ends below it is not of their life.
+  std::optional<std::uint64_t> old_until_;
+  // The suspects that were there then: of no life that is found new.
+  std::size_t old_suspects_ = 0;
   FrameBuffer suspects_;             // from the first doubtful frame on, in order of arrival
   std::deque<ReceivedFrame> inbox_;  // live frames to be judged; empty between calls
   FrameBuffer repeats_;  // duplicates F, F+1, ... that came last; only without a replay endpoint

@@ -92,6 +92,7 @@ bool StreamTracker::ConfirmLife() {
     const auto known = old ? recent_.Find(number) : buffer_.FindFingerprint(number);
     if (known && *known != suspects_.front().fingerprint) return false;
     ReceivedFrame frame = suspects_.PopFront();
+    if (old_suspects_ > 0) --old_suspects_;
     if (old || known) {
       ++counters_.duplicates;
     } else {
@@ -134,6 +135,12 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
     if (!seen_ || *seen_ < ask_.from) return NewLifeAndAsk(now_ms);
     return RetryOrConclude(false, now_ms, "replay: only an end marker, but newer frames are live");
   }
+  if (ask_.last_number && EndsBelowWhatIsKnown()) {
+    // What it had published before, it would have again.
+    if (ask_.probe || !RetryAllowed()) return NewLifeAndAsk(now_ms);
+    return RetryOrConclude(true, now_ms, "replay: ended before what was published earlier");
+  }
+  old_until_.reset();
   if (!ConfirmLife() || !DrainBuffer()) return NewLifeAndAsk(now_ms);
   if (SomethingMissing()) {
     return RetryOrConclude(true, now_ms, "replay: ended before what is live");
@@ -142,6 +149,12 @@ void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {
   waiting_ = false;
   first_catch_up_done_ = true;
   last_error_.clear();
+}
+
+// By frames of the connection before, or (when older ones are in question) by what was applied.
+bool StreamTracker::EndsBelowWhatIsKnown() const {
+  const std::uint64_t last = *ask_.last_number;
+  return (old_until_ && last < *old_until_) || (ask_.cursor_before && last < *ask_.cursor_before);
 }
 
 bool StreamTracker::SomethingMissing() const {
@@ -181,6 +194,7 @@ void StreamTracker::RetryOrConclude(bool life_known, std::int64_t now_ms, std::s
 // No more is to be had: what is missing is lost, what waits is applied.
 void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
   CancelAsk();
+  old_until_.reset();
   first_catch_up_done_ = true;
   // What was applied before the question came up; an older question is still open.
   if (!life_known && !unsettled_ && !recent_.empty()) anchor_ = recent_.back();
@@ -201,6 +215,7 @@ void StreamTracker::Conclude(bool life_known, std::int64_t now_ms) {
 // send them; taking it for the old one would leave a dead cache in the index.
 void StreamTracker::AdoptSuspects(std::int64_t now_ms) {
   std::deque<ReceivedFrame> newer;
+  old_suspects_ = 0;
   while (!suspects_.empty()) newer.push_back(suspects_.PopFront());
   NewLife(now_ms);
   for (ReceivedFrame& frame : newer) {

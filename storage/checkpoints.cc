@@ -107,8 +107,8 @@ Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB
   if (fs::exists(path, error)) {
     CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options.data_dir));
   } else {
-    fs::rename(growing, path, error);
-    if (error) return Failed(error, "checkpoint " + path);
+    status = env->RenameFile(growing, path);
+    if (!status.ok()) return tl::unexpected(FromRocksDb(status, "checkpoint " + path));
     CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, directory));
   }
   return Describe(last, path);

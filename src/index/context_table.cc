@@ -1,6 +1,7 @@
 #include "src/index/context_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 #include "src/check.h"
@@ -8,24 +9,41 @@
 namespace conductor {
 namespace {
 
+// A key of usual length is put together without an allocation: each query does it.
+constexpr std::size_t kKeyBytesOnStack = 256;
+
 // Length-prefixed, so that no two keys have the same bytes.
-std::string KeyBytes(const ContextKey& key) {
-  std::string bytes;
-  for (const std::string* part : {&key.tenant_id, &key.model_name, &key.lora_name}) {
-    const std::uint32_t size = static_cast<std::uint32_t>(part->size());
-    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
-    bytes += *part;
-  }
-  bytes.append(reinterpret_cast<const char*>(&key.block_size), sizeof(key.block_size));
-  return bytes;
+char* PutText(const std::string& text, char* out) {
+  const std::uint32_t size = static_cast<std::uint32_t>(text.size());
+  std::memcpy(out, &size, sizeof(size));
+  return std::copy(text.begin(), text.end(), out + sizeof(size));
 }
 
 Sum128 KeyMix(const ContextKey& key) {
-  const std::string bytes = KeyBytes(key);
-  return FactMix(bytes.data(), bytes.size());
+  std::size_t size = sizeof(key.block_size);
+  for (const std::string* part : {&key.tenant_id, &key.model_name, &key.lora_name}) {
+    size += sizeof(std::uint32_t) + part->size();
+  }
+  char on_stack[kKeyBytesOnStack];
+  std::string longer;
+  if (size > sizeof(on_stack)) longer.resize(size);
+  char* const bytes = longer.empty() ? on_stack : longer.data();
+  char* end = PutText(key.lora_name, PutText(key.model_name, PutText(key.tenant_id, bytes)));
+  std::memcpy(end, &key.block_size, sizeof(key.block_size));
+  return FactMix(bytes, size);
 }
 
 }  // namespace
+
+RowCard::RowCard(const Row& row, std::uint32_t its_group)
+    : stream(row.stream),
+      shared(row.shared),
+      group(its_group),
+      dp_rank(row.dp_rank),
+      row_(&row),
+      size_(static_cast<std::uint32_t>(row.instance_id.size())) {
+  if (size_ <= sizeof(text_)) row.instance_id.copy(text_, size_);
+}
 
 std::size_t RowView::FindGroup(const std::string& instance_id) const {
   const auto found = std::lower_bound(
@@ -56,14 +74,12 @@ void RowView::Remove(std::uint32_t slot) {
 
 void RowView::Regroup() {
   groups.clear();
-  group_of.assign(slots.size(), 0);
-  streams.assign(slots.size(), 0);
+  cards.assign(slots.size(), {});
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     const bool same = i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
     if (!same) groups.push_back({i, i});
     groups.back().end = i + 1;
-    group_of[order[i]] = static_cast<std::uint32_t>(groups.size() - 1);
-    streams[order[i]] = slots[order[i]]->stream;
+    cards[order[i]] = RowCard(*slots[order[i]], static_cast<std::uint32_t>(groups.size() - 1));
   }
   one_rank_each = groups.size() == order.size();
   ++version;

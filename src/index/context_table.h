@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/hash/chain.h"
@@ -51,6 +52,27 @@ struct Row {
   const StreamShared* shared = nullptr;
 };
 
+// What answers need of a row, in one cache line.
+class alignas(64) RowCard {
+ public:
+  RowCard() = default;
+  RowCard(const Row& row, std::uint32_t group);
+
+  StreamId stream = 0;  // 0: a free slot
+  const StreamShared* shared = nullptr;
+  std::uint32_t group = 0;  // of RowView
+  std::uint32_t dp_rank = 0;
+  std::string_view instance_id() const {
+    return size_ <= sizeof(text_) ? std::string_view(text_, size_) : row_->instance_id;
+  }
+
+ private:
+  const Row* row_ = nullptr;  // keeps an id that is longer than text_
+  std::uint32_t size_ = 0;
+  char text_[28] = {};
+};
+static_assert(sizeof(RowCard) == 64);
+
 // A context's rows by slot; free slots are null. Immutable once published.
 struct RowView {
   // Rows of one instance, by ascending rank: order[begin, end).
@@ -58,12 +80,11 @@ struct RowView {
     std::uint32_t begin = 0, end = 0;
   };
   std::vector<const Row*> slots;
-  std::vector<std::uint32_t> order;     // slots in use, by (instance id, rank)
-  std::vector<Group> groups;            // by instance id
-  std::vector<std::uint32_t> group_of;  // by slot
-  std::vector<StreamId> streams;        // by slot; 0: free
-  bool one_rank_each = true;            // every instance has one row
-  std::uint64_t version = 0;            // of the context's rows; each change counts
+  std::vector<std::uint32_t> order;  // slots in use, by (instance id, rank)
+  std::vector<Group> groups;         // by instance id
+  std::vector<RowCard> cards;        // by slot
+  bool one_rank_each = true;         // every instance has one row
+  std::uint64_t version = 0;         // of the context's rows; each change counts
 
   std::size_t size() const { return slots.size(); }
   const Row* operator[](std::size_t slot) const { return slots[slot]; }

@@ -50,26 +50,27 @@ struct Holder {
   StateId alone = 0;  // the set of this holder only, as it was made last
 };
 
-struct HolderSet {
+struct alignas(64) HolderSet {
+  // What readers need, in the first cache line.
   // No other set of this process ever has it: ids of sets and holders are used again.
   std::uint64_t serial = 0;
-  ContextId context = 0;
-  std::uint32_t size = 0;
+  std::uint64_t set_hash = 0;
   std::unique_ptr<HolderId[]> holders;  // ascending
+  std::uint32_t size = 0;
+  HolderId via = 0;  // the holder by which it differed from the set it was made from
+  std::atomic<std::uint32_t> live{0};          // holders that are not retired
+  std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
+  ContextId context = 0;
+  std::atomic<bool> has_retired{false};
   // Every holder is an engine's, verified, of a tier that is its own: each (row, tier) is there
   // once, and means that row alone.
   bool plain = true;
   bool device_only = true;  // plain, and of the device tier
-  HolderId via = 0;         // the holder by which it differed from the set it was made from
-  std::uint64_t set_hash = 0;
-  std::atomic<std::uint32_t> live{0};          // holders that are not retired
-  std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
   // Writer only.
   std::uint64_t entries = 0, fragments = 0;
   StateId without_retired = 0;  // what WithoutRetired made last
-  std::atomic<bool> has_retired{false};
-  bool idle = false;   // in the queue of sets that may be freed
-  bool freed = false;  // only readers that met it before may still look at it
+  bool idle = false;            // in the queue of sets that may be freed
+  bool freed = false;           // only readers that met it before may still look at it
   struct Transition {
     HolderId holder = 0;
     StateId target = 0;

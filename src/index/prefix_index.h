@@ -6,8 +6,9 @@
 //
 // Exactness rules that every function keeps:
 //  * An entry is live while an engine's holder that is not retired has it. A dead one does not
-//  exist for the
-//    writer's decisions, even where it still lies in memory: its name is free, its link forgotten.
+//  exist
+//    for the writer's decisions, even where it still lies in memory: its name is free, its link
+//    forgotten.
 //  * A child refers to its parent by name: to the entry of that name in the child's own scope, live
 //    or not. What the name means is looked up at the moment of use: the publisher's own live block,
 //    else the live shared one. Children of shared blocks refer to shared names only.
@@ -35,7 +36,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +46,7 @@
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
 #include "src/index/holder_table.h"
+#include "src/index/name_ref.h"
 #include "src/index/part_table.h"
 #include "src/index/pool_table.h"
 #include "src/index/run_table.h"
@@ -55,22 +56,6 @@
 #include "src/types.h"
 
 namespace conductor {
-
-// A BlockName, borrowed.
-struct NameRef {
-  std::uint64_t projected = 0;
-  std::string_view digest;
-  NameRef(const BlockName& name) : projected(name.projected), digest(name.digest) {}
-  NameRef(std::uint64_t p, std::string_view d) : projected(p), digest(d) {}
-};
-
-// Two names of one publisher: an integer and a digest are one name when the projections agree.
-inline bool SameSpelling(std::string_view a, std::string_view b) {
-  return a == b || a.empty() || b.empty();
-}
-inline bool SameName(NameRef a, NameRef b) {
-  return a.projected == b.projected && SameSpelling(a.digest, b.digest);
-}
 
 class PrefixIndex {
  public:
@@ -171,10 +156,7 @@ class PrefixIndex {
   std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
   std::uint64_t fragments() const { return fragments_.load(std::memory_order_relaxed); }
   // Entries and slots of runs, whoever has them.
-  std::size_t entries_in_memory() const {
-    return entry_count_.load(std::memory_order_relaxed) +
-           slot_count_.load(std::memory_order_relaxed);
-  }
+  std::size_t entries_in_memory() const;
   std::size_t bytes() const;
 
   // --- readers, under an EpochGuard --------------------------------------------------------------
@@ -182,25 +164,12 @@ class PrefixIndex {
   std::string Inconsistency() const;
   // Every id in use, roots and holes included. Owner thread only.
   void ForEachId(const std::function<void(EntryId)>& visit) const;
-  ContextId ContextOf(EntryId id) const {
-    return IsInRun(id) ? runs_.ViewOf(id).run->context : entries_[id].context;
-  }
+  ContextId ContextOf(EntryId id) const;
   Scope ScopeOf(EntryId id) const { return IsInRun(id) ? kSharedScope : entries_[id].scope; }
-  std::uint64_t ProjectedOf(EntryId id) const {
-    return IsInRun(id) ? runs_.NameOf(id) : entries_[id].projected;
-  }
-  StateId StateOf(EntryId id) const {
-    return IsInRun(id) ? runs_.StateOf(id) : entries_[id].state.load(std::memory_order_acquire);
-  }
-  BlockClass ClassOf(EntryId id) const {
-    if (!IsInRun(id)) return entries_[id].block_class.load(std::memory_order_acquire);
-    return IsLive(id) ? BlockClass::kShared : BlockClass::kNone;
-  }
-  // In tokens; 0: known by name only.
-  std::uint32_t LengthOf(EntryId id) const {
-    if (!IsInRun(id)) return entries_[id].length.load(std::memory_order_acquire);
-    return contexts_.context(runs_.ViewOf(id).run->context).key.block_size;
-  }
+  std::uint64_t ProjectedOf(EntryId id) const;
+  StateId StateOf(EntryId id) const;
+  BlockClass ClassOf(EntryId id) const;
+  std::uint32_t LengthOf(EntryId id) const;  // in tokens; 0: known by name only
   const RunTable& runs() const { return runs_; }
   const HolderTable& holders() const { return holders_; }
   EntryId FindRoot(ContextId context, const std::optional<SaltDigest>& salt) const;
@@ -210,31 +179,17 @@ class PrefixIndex {
   // with their state, maybe more than once: those whose parent's name names it.
   template <typename Visit>
   void ForContent(EntryId above, std::uint64_t fingerprint, std::uint32_t length,
-                  Visit&& visit) const {
-    ForContentBelow({above, ContextOf(above), ScopeOf(above), NameOf(above)}, fingerprint, length,
-                    visit);
-  }
+                  Visit&& visit) const;
   // The same below a shared name, whether it has an entry or not.
   template <typename Visit>
   void ForContentBelowName(ContextId context, std::uint64_t shared_name, std::uint64_t fingerprint,
-                           std::uint32_t length, Visit&& visit) const {
-    const EntryId above = FindName(context, kSharedScope, {shared_name, {}});
-    ForContentBelow({above, context, kSharedScope, {shared_name, {}}}, fingerprint, length, visit);
-  }
+                           std::uint32_t length, Visit&& visit) const;
   // The block of a run below a block or a root, by content; 0: none.
-  EntryId FindRunBelow(EntryId above, std::uint64_t fingerprint) const {
-    return FindRunBelow({above, ContextOf(above), ScopeOf(above), NameOf(above)}, fingerprint);
-  }
+  EntryId FindRunBelow(EntryId above, std::uint64_t fingerprint) const;
   // A run that hangs below the block `above` of a run, whose name is given. A miss is not final:
   // FindRunBelow looks again.
   EntryId FindRunAside(ContextId context, EntryId above, std::uint64_t name,
-                       std::uint64_t fingerprint) const {
-    return runs_by_link_.FindIf(ContentHash(context, name, fingerprint), [&](EntryId id) {
-      const RunTable::View run = runs_.ViewOf(id);
-      return run.fingerprints[0] == fingerprint &&
-             run.run->parent.load(std::memory_order_acquire) == above;
-    });
-  }
+                       std::uint64_t fingerprint) const;
   // The same below the last slot of a run.
   EntryId FindNextRun(const RunTable::View& run, std::uint64_t fingerprint) const;
   // Where the block of slot `id`, whose run has moved, is now; 0: nowhere.
@@ -264,17 +219,11 @@ class PrefixIndex {
     return run;
   }
 
-  static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected) {
-    return HashMix((std::uint64_t{context} << 32) | scope, projected);
-  }
+  static std::uint64_t NameHash(ContextId context, Scope scope, std::uint64_t projected);
   // By the parent's name, not its entry: one look-up finds the children of every scope.
   static std::uint64_t ContentHash(ContextId context, std::uint64_t parent_name,
-                                   std::uint64_t fingerprint) {
-    return HashMix(fingerprint + context, parent_name);
-  }
-  static std::uint64_t ProjectedHash(ContextId context, std::uint64_t projected) {
-    return HashMix(projected, ~std::uint64_t{context});
-  }
+                                   std::uint64_t fingerprint);
+  static std::uint64_t ProjectedHash(ContextId context, std::uint64_t projected);
 
   // A name as the children's parent: an entry (0: none yet) of a scope.
   struct Above {
@@ -287,33 +236,20 @@ class PrefixIndex {
   void ForContentBelow(const Above& above, std::uint64_t fingerprint, std::uint32_t length,
                        Visit&& visit) const;
   bool IsBelow(EntryId parent, const Above& above) const;
-  bool HasLink(EntryId id) const {
-    return IsInRun(id) || entries_[id].parent.load(std::memory_order_relaxed) != 0;
-  }
+  bool HasLink(EntryId id) const;
   // What a live block hangs below.
-  EntryId ParentOf(EntryId id) const {
-    if (!IsInRun(id)) return entries_[id].parent.load(std::memory_order_acquire);
-    const RunTable::View run = runs_.ViewOf(id);
-    return id != run.base ? id - 1 : run.run->parent.load(std::memory_order_acquire);
-  }
+  EntryId ParentOf(EntryId id) const;
   bool HasOwnNames(ContextId context) const { return contexts_.context(context).own_names > 0; }
 
   // Entries and their chains (prefix_index.cc).
-  NameRef NameOf(EntryId id) const {
-    if (IsInRun(id)) return {runs_.NameOf(id), {}};
-    const Entry& e = entries_[id];
-    return {e.projected, e.digest_name == 0 ? std::string_view()
-                                            : std::string_view(digest_names_[e.digest_name])};
-  }
+  NameRef NameOf(EntryId id) const;
   // Entries of the scope that spell this name, live or not.
   template <typename Visit>
   void ForSpellings(ContextId context, Scope scope, NameRef name, Visit&& visit) const;
   // The live entry of this name. `assumed` counts as live. Of several digests that an integer may
   // mean it is the smallest.
   EntryId FindLive(ContextId context, Scope scope, NameRef name, EntryId assumed = 0) const;
-  EntryId LiveShared(ContextId context, std::uint64_t projected) const {
-    return FindLive(context, kSharedScope, {projected, {}});
-  }
+  EntryId LiveShared(ContextId context, std::uint64_t projected) const;
   // What a name of the scope means: the own live block, else the live shared one, else 0.
   EntryId Resolve(ContextId context, Scope scope, NameRef name, EntryId assumed = 0) const;
   EntryId Root(ContextId context, const std::optional<SaltDigest>& salt);
@@ -322,22 +258,11 @@ class PrefixIndex {
   void FreeEntry(EntryId id);
   void ReleaseIfUnused(EntryId id);
   std::uint64_t ContentHashOf(EntryId id) const;
-  EntryId& FirstChild(EntryId parent) {
-    if (!IsInRun(parent)) return entries_[parent].first_child;
-    const RunTable::View run = runs_.ViewOf(parent);
-    return run.children[run.SlotOf(parent)];
-  }
+  EntryId& FirstChild(EntryId parent);
   // Of a child: an entry, or a run by its first slot.
-  EntryId& NextSibling(EntryId child) {
-    return IsInRun(child) ? runs_.ViewOf(child).run->next_sibling : entries_[child].next_sibling;
-  }
-  EntryId& PrevSibling(EntryId child) {
-    return IsInRun(child) ? runs_.ViewOf(child).run->prev_sibling : entries_[child].prev_sibling;
-  }
-  void SetParent(EntryId child, EntryId parent) {
-    auto& field = IsInRun(child) ? runs_.ViewOf(child).run->parent : entries_[child].parent;
-    field.store(parent, std::memory_order_release);
-  }
+  EntryId& NextSibling(EntryId child);
+  EntryId& PrevSibling(EntryId child);
+  void SetParent(EntryId child, EntryId parent);
   void InsertContent(EntryId id);
   void RemoveContent(EntryId id);
   void AddChild(EntryId parent, EntryId child);
@@ -360,10 +285,7 @@ class PrefixIndex {
 
   // Runs (index_runs.cc).
   using RunView = RunTable::View;
-  EntryId FindSlot(ContextId context, std::uint64_t name) const {
-    return slots_by_name_.FindIf(NameHash(context, kSharedScope, name),
-                                 [&](EntryId id) { return runs_.Is(id, context, name); });
-  }
+  EntryId FindSlot(ContextId context, std::uint64_t name) const;
   EntryId FindRunBelow(const Above& above, std::uint64_t fingerprint) const;
   bool HasTwinRun(EntryId above, ContextId context, std::uint64_t fingerprint) const;
   void MarkTwinEntry(EntryId above, ContextId context, std::uint64_t fingerprint);
@@ -390,13 +312,7 @@ class PrefixIndex {
                          EntryId above);
   void AddBlocks(HolderId holder, const RunView& run, std::uint32_t slot, std::uint32_t count);
   // Whether a shared name has a place, held or not. Writer only.
-  bool HasSharedName(ContextId context, std::uint64_t name) const {
-    if (FindSlot(context, name) != 0) return true;
-    if (contexts_.context(context).shared_entries == 0) return false;
-    bool any = false;
-    ForSpellings(context, kSharedScope, {name, {}}, [&](EntryId) { any = true; });
-    return any;
-  }
+  bool HasSharedName(ContextId context, std::uint64_t name) const;
   std::int64_t CleanRun(const RunView& run);
   std::int64_t SweepStep();
 
@@ -416,10 +332,7 @@ class PrefixIndex {
       return HashMix(key.name ^ key.entry, key.holder);
     }
   };
-  CopyKey CopyKeyOf(EntryId id, HolderId holder) const {
-    return ScopeOf(id) == kSharedScope ? CopyKey{ProjectedOf(id), 0, holder}
-                                       : CopyKey{0, id, holder};
-  }
+  CopyKey CopyKeyOf(EntryId id, HolderId holder) const;
   std::uint32_t Copies(EntryId id, HolderId holder) const;
   void SetCopies(EntryId id, HolderId holder, std::uint32_t copies);  // 1 or less: nothing to keep
   void AddHolder(EntryId id, HolderId holder, std::uint32_t copies);
@@ -462,11 +375,7 @@ class PrefixIndex {
   class WaitingSet;
   void NoteWaiting(EntryId id, WaitingSet* waiting) const;
   // Whether something hangs below it, alive or not.
-  bool HasChildren(EntryId id) const {
-    if (!IsInRun(id)) return entries_[id].first_child != 0;
-    const RunTable::View run = runs_.ViewOf(id);
-    return run.SlotOf(id) + 1 < run.size() || run.children[run.SlotOf(id)] != 0;
-  }
+  bool HasChildren(EntryId id) const;
   bool IsParentOfAny(EntryId id) const;
   bool ClosesCycle(EntryId start, Scope view, NameRef parent, std::vector<EntryId>* path) const;
   bool DropCycle(EntryId start, const Arrival& arrival);
@@ -507,74 +416,6 @@ class PrefixIndex {
   std::vector<ContextId> emptied_;
 };
 
-// A reader may stand on an entry that the writer takes out of its chain and links elsewhere. So it
-// looks at the link again after everything else of the entry: the same link means that the state
-// and the way on belong to it. Otherwise, and on an entry of another chain, it starts again.
-template <typename Visit>
-void PrefixIndex::ForContentBelow(const Above& above, std::uint64_t fingerprint,
-                                  std::uint32_t length, Visit&& visit) const {
-  const Context& context = contexts_.context(above.context);
-  if (length == context.key.block_size) {
-    if (const EntryId below = FindRunBelow(above, fingerprint)) visit(below, StateOf(below));
-  }
-  if (context.shared_content.load(std::memory_order_acquire) == 0 &&
-      context.own_content.load(std::memory_order_acquire) == 0) {
-    return;
-  }
-  const std::uint64_t hash = ContentHash(above.context, above.name.projected, fingerprint);
-  EntryId id = by_content_.Find(hash);
-  while (id != 0) {
-    const Entry& e = entries_[id];
-    const EntryId parent = e.parent.load(std::memory_order_acquire);
-    const std::uint64_t found = e.fingerprint.load(std::memory_order_acquire);
-    const bool here = parent != 0 && SegmentMap::SameSlot(
-                                         ContentHash(e.context, ProjectedOf(parent), found), hash);
-    const bool matches =
-        here && found == fingerprint && e.length.load(std::memory_order_acquire) == length &&
-        IsContent(e.block_class.load(std::memory_order_acquire)) && IsBelow(parent, above);
-    const StateId state = e.state.load(std::memory_order_acquire);
-    const EntryId next = e.next_content.load(std::memory_order_acquire);
-    if (!here || e.parent.load(std::memory_order_acquire) != parent ||
-        e.fingerprint.load(std::memory_order_acquire) != found) {
-      id = by_content_.Find(hash);
-      continue;
-    }
-    if (matches) visit(id, state);
-    id = next;
-  }
-}
-
-// Whether the name of `parent`, some block's parent, names `above`. A shared block is what every
-// publisher may mean by its name; a publisher's own block is meant by that publisher alone.
-inline bool PrefixIndex::IsBelow(EntryId parent, const Above& above) const {
-  if (parent == above.entry) return true;
-  if (ProjectedOf(parent) != above.name.projected || ContextOf(parent) != above.context) {
-    return false;
-  }
-  const Scope scope = ScopeOf(parent);
-  if (scope == kRootScope || above.scope == kRootScope) return false;
-  return above.scope == kSharedScope ||
-         (scope == above.scope && SameSpelling(NameOf(parent).digest, above.name.digest));
-}
-
-template <typename Visit>
-void PrefixIndex::ForSpellings(ContextId context, Scope scope, NameRef name, Visit&& visit) const {
-  EntryId id = by_name_.Find(NameHash(context, scope, name.projected));
-  for (; id != 0; id = entries_[id].next_name.load(std::memory_order_acquire)) {
-    const Entry& e = entries_[id];
-    if (e.projected != name.projected || e.context != context || e.scope != scope) continue;
-    if (SameSpelling(NameOf(id).digest, name.digest)) visit(id);
-  }
-}
-
-template <typename Visit>
-void PrefixIndex::ForProjected(ContextId context, std::uint64_t projected, Visit&& visit) const {
-  EntryId id = by_projected_.Find(ProjectedHash(context, projected));
-  while (id != 0) {
-    const Entry& e = entries_[id];
-    if (e.projected == projected && e.context == context) visit(id);
-    id = e.next_projected.load(std::memory_order_acquire);
-  }
-}
-
 }  // namespace conductor
+
+#include "src/index/prefix_index_reads.h"

@@ -65,10 +65,6 @@ std::uint32_t PromptBlocks::Length(std::size_t i) const {
   return static_cast<std::uint32_t>(EndOf(i) - begin);
 }
 
-std::uint64_t PromptBlocks::EndOf(std::size_t i) const {
-  return std::min<std::uint64_t>((static_cast<std::uint64_t>(i) + 1) * block_size_, positions_);
-}
-
 std::span<const std::int32_t> PromptBlocks::TokensOf(std::size_t i) const {
   return query_->token_ids.subspan(i * block_size_, Length(i) + overlap_);
 }

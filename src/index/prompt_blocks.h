@@ -3,6 +3,7 @@
 // chain.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,7 +28,9 @@ class PromptBlocks {
   // Tokens (bigram: logical positions) of block i, and the boundary behind it.
   std::uint32_t Length(std::size_t i) const;
   std::uint32_t block_size() const { return block_size_; }
-  std::uint64_t EndOf(std::size_t i) const;
+  std::uint64_t EndOf(std::size_t i) const {
+    return std::min<std::uint64_t>((static_cast<std::uint64_t>(i) + 1) * block_size_, positions_);
+  }
   const std::optional<SaltDigest>& salt() const { return salt_; }
 
   std::uint64_t Fingerprint(std::size_t i) { return Fingerprints(i).front(); }

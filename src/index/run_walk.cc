@@ -84,12 +84,15 @@ class SlotStates {
       const std::uint32_t reach =
           later == 0 ? end : slot + 1 + static_cast<std::uint32_t>(std::countr_zero(later));
       if (state == 0 || state != last_) {
-        if (!index_.holders().IsLive(state)) return {slot - begin, false};
+        set_ = index_.holders().Find(state);
+        if (set_ == nullptr || set_->live_engines.load(std::memory_order_acquire) == 0) {
+          return {slot - begin, false};
+        }
         last_ = state;
       }
       slot = std::min(reach, end);
-      const std::size_t positions = at + (slot - begin);
-      if (!cursors_.Advance({&state, 1}, blocks_.EndOf(positions - 1))) {
+      const std::uint64_t tokens = blocks_.EndOf(at + (slot - begin) - 1);
+      if (!cursors_.Keep(state, *set_, tokens) && !cursors_.Advance({&state, 1}, tokens)) {
         return {slot - begin, true};
       }
     }
@@ -101,6 +104,7 @@ class SlotStates {
   const PromptBlocks& blocks_;
   TierCursors& cursors_;
   StateId last_ = 0;
+  const HolderSet* set_ = nullptr;  // the last state's
 };
 
 }  // namespace

@@ -34,11 +34,11 @@ TierCursors::TierCursors(const HolderTable& holders, const ContextTable& context
       group_(group),
       best_(best),
       scratch_(ThreadsScratch(rows.size())),
-      keeping_(best > 0 && best <= kBestFewMax && group == nullptr && rows.one_rank_each) {}
+      keeping_(group == nullptr && rows.one_rank_each) {}
 
 bool TierCursors::Wanted(std::uint32_t row) const {
   return rows_[row] != nullptr &&
-         (group_ == nullptr || &rows_.groups[rows_.group_of[row]] == group_);
+         (group_ == nullptr || &rows_.groups[rows_.cards[row].group] == group_);
 }
 
 TierCursors::RowState& TierCursors::StateOf(std::uint32_t row) {
@@ -163,20 +163,6 @@ bool TierCursors::AdvanceByDifference(StateId next) {
   return true;
 }
 
-// Whether the walk can be kept as it is.
-bool TierCursors::Keep(std::span<const StateId> states, std::uint64_t tokens_after) {
-  if (states.size() != 1) return false;
-  std::vector<Stretch>& stretches = scratch_.stretches;
-  if (!stretches.empty() && stretches.back().state == states[0]) {
-    stretches.back().end = tokens_after;
-    return true;
-  }
-  const HolderSet* set = holders_.Find(states[0]);
-  if (set == nullptr || !set->device_only || set->has_retired) return false;
-  stretches.push_back({set, states[0], tokens_after});
-  return true;
-}
-
 void TierCursors::Replay() {
   keeping_ = false;
   for (const Stretch& stretch : scratch_.stretches) AdvanceNow({&stretch.state, 1}, stretch.end);
@@ -184,7 +170,8 @@ void TierCursors::Replay() {
 
 bool TierCursors::Advance(std::span<const StateId> states, std::uint64_t tokens_after) {
   if (keeping_) {
-    if (Keep(states, tokens_after)) return true;
+    const HolderSet* set = states.size() == 1 ? holders_.Find(states[0]) : nullptr;
+    if (set != nullptr && Keep(states[0], *set, tokens_after)) return true;
     Replay();
   }
   return AdvanceNow(states, tokens_after);
@@ -210,13 +197,10 @@ bool TierCursors::AdvanceNow(std::span<const StateId> states, std::uint64_t toke
 
 void TierCursors::Finish() {
   if (keeping_) {
-    if (TakeBest(holders_, rows_, scratch_.stretches, best_, &scratch_.best)) {
-      for (const BestRow& best : scratch_.best) {
-        RowState& state = StateOf(best.row);
-        for (std::uint64_t& bound : state.bounds) bound = best.tokens;
-        scratch_.matched.push_back(best.row);
-      }
-      scratch_.by_length.assign(scratch_.matched.rbegin(), scratch_.matched.rend());
+    const std::vector<Stretch>& stretches = scratch_.stretches;
+    const bool few = best_ > 0 && best_ <= kBestFewMax;
+    if (few ? TakeBest(holders_, rows_, stretches, best_, &scratch_.plain)
+            : TakeAll(holders_, rows_, stretches, &scratch_.plain)) {
       return;
     }
     Replay();

@@ -6,9 +6,9 @@
 // those that hold something, so the cost grows neither with instances x blocks nor with the
 // instances that have nothing.
 //
-// When only the best few are asked for, and all sets are of the plainest kind (engines' devices,
-// one rank for each instance), not even those are looked at one by one: the walk is kept as its
-// list of sets, and the best are taken from the deepest ones (best_few.h).
+// Where all sets are of the plainest kind (engines' devices, one rank for each instance), not even
+// those are looked at one by one: the walk is kept as its list of sets, from which the rows, or the
+// best few of them, are taken at its end (plain_rows.h, best_few.h).
 //
 // Used by one reader, under its EpochGuard; one at a time on a thread.
 #pragma once
@@ -34,6 +34,18 @@ class TierCursors {
   // The next position: the sets of its live entries (sorted, distinct), and the boundary in tokens
   // behind it. False: no rank goes on. The same for a stretch of positions that have these sets.
   bool Advance(std::span<const StateId> states, std::uint64_t tokens_after);
+  // The same for one set, if that only has to be kept. False: it has to go through Advance.
+  bool Keep(StateId state, const HolderSet& set, std::uint64_t tokens_after) {
+    if (!keeping_) return false;
+    std::vector<Stretch>& stretches = scratch_.stretches;
+    if (!stretches.empty() && stretches.back().state == state) {
+      stretches.back().end = tokens_after;
+      return true;
+    }
+    if (!set.device_only || set.has_retired.load(std::memory_order_acquire)) return false;
+    stretches.push_back({&set, state, tokens_after});
+    return true;
+  }
   // No position follows.
   void Finish();
 
@@ -42,9 +54,16 @@ class TierCursors {
     // It counts a block that only others have, none of whose streams is live.
     bool rests_on_degraded = false;
   };
-  // After Finish: what a row matched.
+  // After Finish, of a walk that met only plain sets: the rows that matched something, in the order
+  // of an answer, with all tokens on the device; with `best`, maybe only the best of them. What
+  // follows is not for such a walk.
+  bool is_plain() const { return keeping_; }
+  std::span<const PlainRow> plain_rows() const { return scratch_.plain; }
+  void SwapPlainRows(std::vector<PlainRow>* rows) { scratch_.plain.swap(*rows); }
+
+  // What a row matched.
   RowCounts Of(std::uint32_t row) const;
-  // The rows that matched something; with `best`, maybe only the best of them.
+  // The rows that matched something.
   std::span<const std::uint32_t> matched() const { return scratch_.matched; }
   // The same rows by ascending longest match.
   std::span<const std::uint32_t> by_length() const { return scratch_.by_length; }
@@ -71,16 +90,15 @@ class TierCursors {
     std::vector<std::uint32_t> by_length;
     std::vector<StateId> last_states;
     std::vector<Stretch> stretches;  // of a walk that is only kept so far
-    std::vector<BestRow> best;
+    std::vector<PlainRow> plain;
   };
   static Scratch& ThreadsScratch(std::size_t rows);
 
   void MarkPresence(std::span<const StateId> states);
-  bool Keep(std::span<const StateId> states, std::uint64_t tokens_after);
   void Replay();
   bool AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after);
   bool IsOf(const Holder& holder) const {
-    return holder.row < rows_.streams.size() && rows_.streams[holder.row] == holder.key.stream;
+    return holder.row < rows_.cards.size() && rows_.cards[holder.row].stream == holder.key.stream;
   }
   void Start();
   void AdvanceRow(std::uint32_t row);
@@ -94,7 +112,7 @@ class TierCursors {
   const RowView::Group* group_;
   std::size_t best_;
   Scratch& scratch_;
-  bool keeping_;                    // nothing was looked at yet: the walk is in scratch_.stretches
+  bool keeping_;  // nothing was looked at row by row: the walk is in scratch_.stretches
   std::uint8_t everyone_ = 0;       // tiers present for every rank
   std::uint8_t everyone_live_ = 0;  // those of them that a live stream vouches for
   std::uint64_t tokens_ = 0;

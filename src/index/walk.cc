@@ -7,153 +7,10 @@
 #include "src/index/prompt_blocks.h"
 #include "src/index/run_walk.h"
 #include "src/index/tier_cursors.h"
+#include "src/index/walk_rows.h"
 
 namespace conductor {
 namespace {
-
-// live < catching_up < connecting < degraded
-int Badness(StreamState state) {
-  switch (state) {
-    case StreamState::kLive:
-      return 0;
-    case StreamState::kCatchingUp:
-      return 1;
-    case StreamState::kConnecting:
-      return 2;
-    case StreamState::kDegraded:
-      return 3;
-  }
-  return 3;
-}
-
-void Merge(TierCounts& best, const TierCounts& counts) {
-  best.device = std::max(best.device, counts.device);
-  best.cpu_local = std::max(best.cpu_local, counts.cpu_local);
-  best.cpu_share = std::max(best.cpu_share, counts.cpu_share);
-  best.disk = std::max(best.disk, counts.disk);
-}
-
-// One instance in the order of an answer: by what it matched, then by id.
-struct Candidate {
-  TierCounts best;
-  std::uint32_t group = 0;
-
-  bool operator<(const Candidate& other) const {
-    if (best.disk != other.best.disk) return best.disk > other.best.disk;
-    if (best.device != other.best.device) return best.device > other.best.device;
-    return group < other.group;
-  }
-};
-
-// The instances of an answer, best first. With `top_k`, those that matched nothing are not even
-// looked at unless they are needed to fill it.
-class Chooser {
- public:
-  Chooser(const TierCursors& cursors, const RowView& rows, const QueryOptions& options)
-      : cursors_(cursors),
-        rows_(rows),
-        min_tokens_(options.min_tokens),
-        groups_(static_cast<std::uint32_t>(rows.groups.size())),
-        most_(options.top_k == 0 ? groups_ : std::min(options.top_k, groups_)) {}
-
-  std::vector<Candidate> Only(std::size_t group) {
-    if (group < groups_) Add(static_cast<std::uint32_t>(group));
-    return std::move(chosen_);
-  }
-  std::vector<Candidate> All() {
-    if (most_ == groups_) chosen_.reserve(groups_);
-    rows_.one_rank_each ? AddByLength() : AddMatched();
-    if (min_tokens_ == 0) AddUnmatched();
-    return std::move(chosen_);
-  }
-
- private:
-  Candidate CandidateOf(std::uint32_t group) const {
-    Candidate candidate;
-    candidate.group = group;
-    for (std::uint32_t i = rows_.groups[group].begin; i < rows_.groups[group].end; ++i) {
-      Merge(candidate.best, cursors_.Of(rows_.order[i]).counts);
-    }
-    return candidate;
-  }
-  void Add(std::uint32_t group) {
-    const Candidate candidate = CandidateOf(group);
-    if (candidate.best.disk >= min_tokens_) chosen_.push_back(candidate);
-  }
-
-  // The cursors know the order already; equal ones are put in order here.
-  void AddByLength() {
-    const auto rows = cursors_.by_length();
-    for (std::size_t end = rows.size(); end > 0 && chosen_.size() < most_;) {
-      const std::size_t first = chosen_.size();
-      std::uint64_t length = 0;
-      for (; end > 0; --end) {
-        const std::uint64_t disk = cursors_.Of(rows[end - 1]).counts.disk;
-        if (chosen_.size() > first && disk != length) break;
-        length = disk;
-        Add(rows_.group_of[rows[end - 1]]);
-        if (length < min_tokens_) return;
-      }
-      const auto begin = chosen_.begin() + static_cast<std::ptrdiff_t>(first);
-      if (!std::is_sorted(begin, chosen_.end())) std::sort(begin, chosen_.end());
-    }
-    if (chosen_.size() > most_) chosen_.resize(most_);
-  }
-
-  void AddMatched() {
-    std::vector<std::uint32_t> matched;
-    matched.reserve(cursors_.matched().size());
-    for (std::uint32_t row : cursors_.matched()) matched.push_back(rows_.group_of[row]);
-    std::sort(matched.begin(), matched.end());
-    matched.erase(std::unique(matched.begin(), matched.end()), matched.end());
-    for (std::uint32_t group : matched) Add(group);
-    const auto best = chosen_.begin() + std::min<std::ptrdiff_t>(most_, std::ssize(chosen_));
-    std::partial_sort(chosen_.begin(), best, chosen_.end());
-    chosen_.erase(best, chosen_.end());
-  }
-
-  // By id, behind all that matched something.
-  void AddUnmatched() {
-    for (std::uint32_t group = 0; chosen_.size() < most_ && group < groups_; ++group) {
-      const Candidate candidate = CandidateOf(group);
-      if (candidate.best.disk == 0) chosen_.push_back(candidate);
-    }
-  }
-
-  const TierCursors& cursors_;
-  const RowView& rows_;
-  std::uint64_t min_tokens_;
-  std::uint32_t groups_, most_;
-  std::vector<Candidate> chosen_;
-};
-
-QueryAnswer Assemble(const TierCursors& cursors, const RowView& rows, std::size_t only_group,
-                     const QueryOptions& options) {
-  QueryAnswer answer;
-  answer.context_known = true;
-  Chooser chooser(cursors, rows, options);
-  const std::vector<Candidate> chosen =
-      options.instance_id.empty() ? chooser.All() : chooser.Only(only_group);
-  answer.instances.reserve(chosen.size());
-  for (const Candidate& candidate : chosen) {
-    const RowView::Group& group = rows.groups[candidate.group];
-    InstanceHits& hits = answer.instances.emplace_back();
-    hits.instance_id = rows.InstanceOf(group);
-    hits.best = candidate.best;
-    for (std::uint32_t i = group.begin; i < group.end; ++i) {
-      const Row& row = *rows[rows.order[i]];
-      const auto [counts, rests_on_degraded] = cursors.Of(rows.order[i]);
-      hits.ranks[row.dp_rank] = counts;
-      const StreamState state = row.shared->Trust();
-      if (Badness(state) > Badness(hits.stream_state)) hits.stream_state = state;
-      hits.rests_on_degraded = hits.rests_on_degraded || rests_on_degraded;
-    }
-    if (hits.stream_state != StreamState::kLive || hits.rests_on_degraded) {
-      answer.degraded.push_back(hits.instance_id);
-    }
-  }
-  return answer;
-}
 
 // The live entries of one position, and who has its block.
 struct Position {
@@ -199,12 +56,11 @@ class PromptWalk {
     for (std::size_t i = 0; i < blocks_.count(); ++i) {
       if (here.entries.empty() && !has_fragments_) break;
       if (OnlyRunsFollow(here)) {
-        const RunStretch stretch = WalkRuns(index_, context_, blocks_, cursors, here.entries[0], i);
+        CONDUCTOR_ASSIGN_OR_RETURN(const RunStretch stretch, FollowRuns(here, i, cursors));
         if (stretch.ended) break;
         if (stretch.blocks > 0) {
           i += stretch.blocks;
           here.entries[0] = stretch.last;
-          if (stretch.checkpoint != 0) checkpoint_ = {stretch.checkpoint_at, stretch.checkpoint};
           if (i == blocks_.count()) break;
         }
       }
@@ -227,13 +83,42 @@ class PromptWalk {
   }
 
  private:
-  // Whether the next blocks by content can only be in runs, and names need not be followed.
+  // Whether the next blocks by content can only be in runs.
   bool OnlyRunsFollow(const Position& here) const {
     if (here.entries.size() != 1 || here.exact_name || object_names_differ_) return false;
-    if (chain_ == Chain::kFollowing) return false;
     const Context& context = index_.contexts().context(context_);
     return context.own_content.load(std::memory_order_acquire) == 0 &&
            context.twins.load(std::memory_order_acquire) == 0;
+  }
+
+  Result<RunStretch> FollowRuns(const Position& here, std::size_t i, TierCursors& cursors) {
+    if (chain_ == Chain::kFollowing) return FollowRunByChain(here.entries[0], i, cursors);
+    const RunStretch stretch = WalkRuns(index_, context_, blocks_, cursors, here.entries[0], i);
+    if (stretch.checkpoint != 0) checkpoint_ = {stretch.checkpoint_at, stretch.checkpoint};
+    return stretch;
+  }
+
+  // The next slots of the run, as long as the exact chain has their names: it has nothing to add.
+  Result<RunStretch> FollowRunByChain(EntryId above, std::size_t i, TierCursors& cursors) {
+    RunStretch stretch;
+    stretch.last = above;
+    if (!IsInRun(above)) return stretch;
+    const RunTable::View run = index_.runs().ViewOf(above);
+    const std::uint32_t size = run.size();
+    for (std::uint32_t slot = run.SlotOf(above) + 1; slot < size && i < blocks_.count();
+         ++slot, ++i) {
+      if (run.fingerprints[slot] != blocks_.Fingerprint(i)) break;
+      if (blocks_.Length(i) != blocks_.block_size()) break;
+      const StateId state = run.states[slot].load(std::memory_order_acquire);
+      if (!index_.holders().IsLive(state)) break;
+      CONDUCTOR_ASSIGN_OR_RETURN(const Digest digest, blocks_.ExactDigest(i));
+      if (Project(digest) != run.names[slot]) break;
+      ++stretch.blocks;
+      stretch.last = run.base + slot;
+      stretch.ended = !cursors.Advance({&state, 1}, blocks_.EndOf(i));
+      if (stretch.ended) break;
+    }
+    return stretch;
   }
 
   void FollowContent(const Position& here, std::size_t i, Position& next) {
@@ -343,7 +228,11 @@ struct Answering {
 
   QueryAnswer Finish() {
     cursors.Finish();
-    return Assemble(cursors, rows, group, options);
+    return AssembleAnswer(cursors, rows, group, options);
+  }
+  void Finish(RowMatches* matches) {
+    cursors.Finish();
+    RowMatchesFiller::Fill(cursors, rows, group, options, matches);
   }
 
   static constexpr RowView::Group kNoGroup = {};
@@ -352,6 +241,15 @@ struct Answering {
   std::size_t group;
   TierCursors cursors;
 };
+
+void WalkFingerprints(const PrefixIndex& index, ContextId context, const FingerprintQuery& query,
+                      TierCursors& cursors) {
+  const ContextProfile* profile =
+      index.contexts().context(context).profile.load(std::memory_order_acquire);
+  PromptBlocks blocks(query, profile->hasher);
+  const Status walked = PromptWalk(index, context, blocks).Run(cursors);
+  CHECK(walked);  // only chains can fail
+}
 
 }  // namespace
 
@@ -371,13 +269,20 @@ QueryAnswer MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& 
   EpochGuard guard;
   const ContextId id = FindExisting(index, query.context);
   if (id == 0) return {};
-  const ContextProfile* profile =
-      index.contexts().context(id).profile.load(std::memory_order_acquire);
   Answering answering(index, id, query.options);
-  PromptBlocks blocks(query, profile->hasher);
-  const Status walked = PromptWalk(index, id, blocks).Run(answering.cursors);
-  CHECK(walked);  // only chains can fail
+  WalkFingerprints(index, id, query, answering.cursors);
   return answering.Finish();
+}
+
+void MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query,
+                       RowMatches* matches) {
+  EpochGuard guard;
+  RowMatchesFiller::Clear(matches);
+  const ContextId id = FindExisting(index, query.context);
+  if (id == 0) return;
+  Answering answering(index, id, query.options);
+  WalkFingerprints(index, id, query, answering.cursors);
+  answering.Finish(matches);
 }
 
 QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query) {

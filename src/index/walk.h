@@ -12,6 +12,7 @@
 #pragma once
 
 #include "src/index/prefix_index.h"
+#include "src/index/row_matches.h"
 #include "src/query.h"
 #include "src/result.h"
 
@@ -23,6 +24,9 @@ namespace conductor {
 Result<QueryAnswer> MatchPrompt(const PrefixIndex& index, const PromptQuery& query);
 // What is known by name only is not followed: there are no tokens to hash.
 QueryAnswer MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query);
+// The same without texts; under the caller's EpochGuard.
+void MatchFingerprints(const PrefixIndex& index, const FingerprintQuery& query,
+                       RowMatches* matches);
 QueryAnswer MatchHashes(const PrefixIndex& index, const HashQuery& query);
 
 }  // namespace conductor

@@ -67,7 +67,7 @@ void ConductorService::Impl::ApplyLoop() {
     if (was_cleaning && !cleaning) cap_.LookAgain();
     evicting = cap_.IsEvicting() && !cap_.exhausted();
   }
-  snapshotter_.Abandon("the service is stopping");
+  if (snapshotter_.cutting()) snapshotter_.Abandon("the service is stopping");
   if (auto status = writer_.SyncNow(); !status) {
     Log(LogLevel::kError, "event=final_sync_failed error=\"" + status.error().message + "\"");
   }

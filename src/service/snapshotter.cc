@@ -147,8 +147,8 @@ void Snapshotter::HandOver(bool complete) {
   changed_.NotifyAll();
 }
 
+// Also when all of it is with the snapshot thread: its position may soon belong to other records.
 void Snapshotter::Abandon(const std::string& why) {
-  if (cut_ == nullptr) return;
   cut_.reset();
   encoder_.reset();
   MutexLock lock(mutex_);
@@ -272,6 +272,11 @@ Snapshotter::Outcome Snapshotter::Write(Seq seq) {
   }
   // It says what the log says up to there: the log must not be able to say less.
   CONDUCTOR_RETURN_IF_ERROR(options_.sync_log(seq));
+  {
+    // Given up before that was asked: what is on disk now are other records under those positions.
+    MutexLock lock(mutex_);
+    if (!job_->abandoned.empty()) return Refused("given up: " + job_->abandoned);
+  }
   return (*file)->Finish();
 }
 

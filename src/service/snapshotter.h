@@ -58,6 +58,8 @@ class Snapshotter {
   // Some work for a snapshot, if one is due or being taken: `state` is as it is after record `seq`.
   // True: there is more to do at once.
   bool Step(StateMachine& state, Seq seq);
+  // Whether what is being taken still needs the state.
+  bool cutting() const { return cut_ != nullptr; }
   // Gives up what is being taken: its state goes.
   void Abandon(const std::string& why);
 

@@ -478,5 +478,96 @@ TEST(TrackerReplayTest, AskWaitsForItsTurnWithoutATimeout) {
   EXPECT_EQ(h.Out(), "F11 F12");
 }
 
+// A process that is restarted with the same work says the same words under the same numbers. What
+// waits from before the break must not be taken for its own.
+TEST(TrackerReplayTest, WhatWaitedWhenTheConnectionBrokeIsDeliveredOnlyAsFarAsTheNewOneHasIt) {
+  H h(H::SeedAt(true, 0, 6));
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(6));
+  h.Live(8);
+  h.Live(9);
+  h.Disconnect();
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(6));
+  h.Reply(6);
+  h.Reply(7);  // 8 and 9 follow, but they are of the connection before
+  EXPECT_EQ(h.Out(), "F7");
+  h.End();
+  EXPECT_EQ(h.AskWithin(1'000), Asked(7));  // it would have them, if it were the same process
+  h.Reply(7);
+  h.Reply(8, 9, 'a');
+  EXPECT_EQ(h.Out(), "F8 F9");
+  h.End();
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
+TEST(TrackerReplayTest, AnAnswerThatNeverReachesWhatWaitedIsOfANewLife) {
+  H h(H::SeedAt(true, 0, 6));
+  h.Connect();
+  h.Ask();
+  h.Live(8);
+  h.Live(20);
+  h.Disconnect();
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(6));
+  h.Reply(6, 9, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "F7 F8 F9");
+  while (h.tracker.counters().epoch_changes == 0) {
+    ASSERT_EQ(h.AskWithin(1'000), Asked(9));
+    h.Reply(9);
+    h.End();
+  }
+  EXPECT_EQ(h.Out(), "E");
+  EXPECT_EQ(h.AskWithin(1'000), Asked(0));
+  h.Reply(0, 9, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "F0 F1 F2 F3 F4 F5 F6 F7 F8 F9");
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
+// Numbers that fell were read when the connection had broken: of which process is not known, and a
+// new life is fetched from its start anyway.
+TEST(TrackerReplayTest, DoubtfulFramesFromBeforeTheConnectionAreOfNoNewLife) {
+  StreamSeed seed = H::SeedAt(true, 110, 111);
+  H h(seed);
+  h.Connect();
+  h.Ask();
+  h.Reply(111);
+  h.End();
+  h.Disconnect();
+  h.Live(102);
+  h.Live(104);
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(111));
+  h.End();
+  EXPECT_EQ(h.Out(), "E");
+  h.Live(0, 'b');
+  EXPECT_EQ(h.Out(), "F0b");
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
+// Nobody answered, so what waited was applied; then somebody does who never published it.
+TEST(TrackerReplayTest, AProbeThatEndsBelowWhatWasAppliedFindsANewLife) {
+  H h(H::SeedAt(true, 0, 5));
+  h.Connect();
+  h.Ask();
+  h.Live(7);
+  h.Live(26);
+  h.Disconnect();
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(5));
+  for (int i = 0; i < 300 && h.tracker.cursor() != 26u; ++i) h.Pass(10);
+  EXPECT_EQ(h.Out(), "L6-6 F7 L8-25 F26");
+  EXPECT_EQ(h.AskWithin(5'000), Asked(5));
+  h.Reply(5, 8, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "E");
+  EXPECT_EQ(h.AskWithin(1'000), Asked(0));
+  h.Reply(0, 8, 'a');
+  h.End();
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
 }  // namespace
 }  // namespace conductor

@@ -7,7 +7,9 @@
 
 #include "replay/messages.h"
 #include "src/check.h"
+#include "src/service/conductor_service.h"
 #include "src/service/recover.h"
+#include "tests/simulation/trace.h"
 
 namespace conductor::simulation {
 namespace {
@@ -36,6 +38,7 @@ ModelNode::Stream::Stream(const StreamSeed& seed, ModelNode& node, ModelPublishe
 
 void ModelNode::Boot(const Network& network, std::int64_t now_ms) {
   CHECK(!up());
+  Trace("node", "boots");
   while (!log_.Reopen()) {
   }
   writer_ = std::make_unique<LogWriter>(log_, options_.log_sync, kUnsyncedBytesMax);
@@ -45,6 +48,7 @@ void ModelNode::Boot(const Network& network, std::int64_t now_ms) {
 }
 
 void ModelNode::Crash(bool lose_unsynced) {
+  Trace("node", lose_unsynced ? "loses power" : "is killed");
   StopStreams();
   queue_.clear();
   snapshots_.GiveUp();
@@ -124,9 +128,11 @@ void ModelNode::Unregister(const ServiceKey& key, const Network& network, std::i
 // --- the I/O side --------------------------------------------------------------------------------
 
 void ModelNode::OnConnected(StreamId stream, std::int64_t now_ms) {
+  Trace(streams_.at(stream)->publisher.name(), "connected");
   streams_.at(stream)->tracker.OnConnected(now_ms);
 }
 void ModelNode::OnDisconnected(StreamId stream, std::int64_t now_ms) {
+  Trace(streams_.at(stream)->publisher.name(), "disconnected");
   streams_.at(stream)->tracker.OnDisconnected(now_ms);
 }
 
@@ -139,6 +145,7 @@ void ModelNode::Turn(StreamId id, std::size_t messages, Random& random,
     if (!message) break;
     auto live = ReadLiveMessage(Parts(*message));
     ASSERT_TRUE(live) << live.error().message;
+    Trace(stream.publisher.name(), "live", live->frame.number, ToString(stream.tracker.state()));
     stream.tracker.OnLiveFrame(std::move(live->frame), now_ms);
   }
   const bool flushed = Flush(id, stream, now_ms);
@@ -157,6 +164,7 @@ void ModelNode::SyncReplay(Stream& stream, Random& random, const PublisherFaults
   }
   if (wanted->id == stream.open_replay) return;
   stream.open_replay = wanted->id;
+  Trace(stream.publisher.name(), "asks from", wanted->from, "at ms", now_ms);
   stream.publisher.Ask(ReplayRequest(wanted->from)[1], random, faults, now_ms);
   stream.tracker.OnReplaySent(wanted->id, now_ms);
 }
@@ -168,8 +176,10 @@ void ModelNode::ReadReplies(Stream& stream, std::size_t messages, std::int64_t n
     auto reply = ReadReplayMessage(Parts(*message));
     ASSERT_TRUE(reply) << reply.error().message;
     if (reply->end) {
+      Trace(stream.publisher.name(), "end of replies");
       stream.tracker.OnReplayEnd(stream.open_replay, now_ms);
     } else {
+      Trace(stream.publisher.name(), "reply", reply->frame.number);
       stream.tracker.OnReplayFrame(stream.open_replay, std::move(reply->frame), now_ms);
     }
     const auto wanted = stream.tracker.wanted_replay();
@@ -255,6 +265,9 @@ bool ModelNode::Write(const Record& record, bool synced, const Network& network,
 }
 
 void ModelNode::Apply(const Record& record, Seq seq) {
+  if (Tracing()) {
+    for (const std::string& line : RenderRecord(seq, record)) Trace("node", line);
+  }
   CheckOrder(record);
   state_->Apply(record);
   applied_ = seq;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/check.h"
+#include "tests/simulation/trace.h"
 
 namespace conductor::simulation {
 
@@ -73,9 +74,9 @@ void ModelPublisher::Send(std::uint64_t number, const enginesim::Payload& payloa
 
 void ModelPublisher::Restart(Random& random, bool same_work) {
   ++restarts_;
+  Trace(name(), "restarts after", next_, same_work ? "with the same work" : "");
   planned_.clear();
   if (same_work && !life_.empty()) {
-    ++repetitions_;
     const std::size_t repeated = 1 + random.Below(life_.size());
     planned_.assign(life_.begin(), life_.begin() + static_cast<std::ptrdiff_t>(repeated));
   }

@@ -47,8 +47,6 @@ class ModelPublisher {
   const std::string& name() const { return name_; }
   std::uint64_t published() const { return next_; }
   std::uint64_t restarts() const { return restarts_; }
-  // Those that began with the same frames again.
-  std::uint64_t repetitions() const { return repetitions_; }
   // What the cache of this life holds, and what any life ever held.
   const CacheContent& content() const { return content_; }
   const CacheContent& ever() const { return ever_; }
@@ -66,7 +64,7 @@ class ModelPublisher {
   const enginesim::ReplayLayout layout_;
   std::vector<Batch> life_;    // by number
   std::deque<Batch> planned_;  // of a life that repeats the one before
-  std::uint64_t next_ = 0, restarts_ = 0, repetitions_ = 0;
+  std::uint64_t next_ = 0, restarts_ = 0;
   CacheContent content_, ever_;
 
   bool connected_ = false;

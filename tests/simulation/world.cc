@@ -350,11 +350,7 @@ void World::CheckBelief(const Site& site) {
 
 // Without a replay endpoint a new process cannot be told from the old one when its numbers go on
 // where the old one's ended, or when all it has said so far are the old one's words.
-// With one that loses answers, a process that repeats the old one's frames is taken for it while
-// frames of the old one still wait for what is missing before them (seed 11 of the unreliable
-// replies): its own next words end that.
 bool World::IsRecognised(const Site& site) const {
-  if (!conditions_.honest_replies && site.publisher->repetitions() > 0) return false;
   return conditions_.replay || site.publisher->restarts() == 0;
 }
 

@@ -47,7 +47,7 @@ class DurabilityTest : public ::testing::Test {
 
   TempDir dir_;
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
-  const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(fs_);
+  const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
   std::unique_ptr<RocksDbEventLog> log_;
   std::vector<Record> appended_;
   Seq synced_ = 0;

@@ -1,9 +1,14 @@
 #include "tests/storage/fault_fs.h"
 
 #include <fcntl.h>
+#include <rocksdb/system_clock.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -25,10 +30,13 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
       : FSWritableFileOwnerWrapper(std::move(file)), path_(std::move(path)), fs_(fs) {}
 
   IOStatus Append(const Slice& data, const Options& options, Debug* debug) override {
-    IOStatus status = fs_->BeforeWrite(path_);
-    if (status.ok()) status = FSWritableFileOwnerWrapper::Append(data, options, debug);
-    if (status.ok()) fs_->AfterWrite(path_, data.size());
-    return status;
+    std::size_t bytes = data.size();
+    IOStatus status = fs_->BeforeWrite(path_, &bytes);
+    if (!status.ok() && bytes == data.size()) return status;
+    const Slice written(data.data(), bytes);
+    IOStatus appended = FSWritableFileOwnerWrapper::Append(written, options, debug);
+    if (appended.ok()) fs_->AfterWrite(path_, bytes);
+    return status.ok() ? appended : status;
   }
   IOStatus Append(const Slice& data, const Options& options, const rocksdb::DataVerificationInfo&,
                   Debug* debug) override {
@@ -48,6 +56,11 @@ class FaultFile : public rocksdb::FSWritableFileOwnerWrapper {
     return status;
   }
   IOStatus Fsync(const Options& options, Debug* debug) override { return Sync(options, debug); }
+  // Reserving space ahead costs more than the rest of a test: memory is really filled with zeros.
+  void PrepareWrite(std::size_t, std::size_t, const Options&, Debug*) override {}
+  IOStatus Allocate(std::uint64_t, std::uint64_t, const Options&, Debug*) override {
+    return IOStatus::OK();
+  }
   // Promises nothing, so that nothing is marked as synced.
   IOStatus RangeSync(std::uint64_t, std::uint64_t, const Options&, Debug*) override {
     return IOStatus::OK();
@@ -84,6 +97,12 @@ std::string DirectoryOf(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
+std::optional<std::string> ReadIfFile(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
 void WriteZeros(const std::string& path, std::uint64_t from, std::uint64_t bytes) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   CHECK(file >= 0);
@@ -114,11 +133,29 @@ void FaultFs::RestoreAfterKill() {
   const Lock lock(mutex_);
   files_.clear();
   new_names_.clear();
+  renames_.clear();
+  fault_.reset();
   powered_ = true;
+}
+
+// What was renamed and not made durable has its old name again; what it replaced is back.
+void FaultFs::UndoRenames() {
+  for (auto rename = renames_.rbegin(); rename != renames_.rend(); ++rename) {
+    if (::rename(rename->to.c_str(), rename->from.c_str()) != 0) continue;  // moved on since
+    if (auto moved = files_.extract(rename->to)) {
+      moved.key() = rename->from;
+      files_.insert(std::move(moved));
+    }
+    if (rename->from_was_new) new_names_.insert(rename->from);
+    if (rename->replaced) std::ofstream(rename->to, std::ios::binary) << *rename->replaced;
+  }
+  renames_.clear();
 }
 
 void FaultFs::Restore(std::mt19937_64* random) {
   const Lock lock(mutex_);
+  UndoRenames();
+  fault_.reset();
   for (const auto& [path, state] : files_) {
     if (new_names_.contains(path)) {
       ::unlink(path.c_str());
@@ -152,10 +189,46 @@ void FaultFs::Heal() {
   const Lock lock(mutex_);
   write_failure_.reset();
   sync_failure_.reset();
+  fault_.reset();
+}
+
+void FaultFs::FailAt(Fault fault, int n) {
+  const Lock lock(mutex_);
+  fault_ = fault;
+  fault_countdown_ = n;
+  hit_.clear();
+}
+
+std::string FaultFs::Hit() {
+  const Lock lock(mutex_);
+  return hit_;
 }
 
 IOStatus FaultFs::CheckPower() {
   return powered_ ? IOStatus::OK() : IOStatus::IOError("no power");
+}
+
+IOStatus FaultFs::JudgeFault(Operation operation, const std::string& path, std::size_t* bytes) {
+  if (!fault_) return IOStatus::OK();
+  const bool meant = fault_ == Fault::kPowerCut ||
+                     (operation == Operation::kSync) == (fault_ == Fault::kSyncFailure);
+  const bool short_write = fault_ == Fault::kShortWrite && hit_.empty();
+  if (!meant || (short_write && bytes == nullptr)) return IOStatus::OK();
+  if (fault_countdown_-- > 0) return IOStatus::OK();
+  if (hit_.empty()) hit_ = path;
+  const Fault fault = *fault_;
+  if (fault == Fault::kPowerCut) {
+    powered_ = false;
+    return CheckPower();
+  }
+  if (fault == Fault::kIoError || fault == Fault::kSyncFailure) {
+    fault_.reset();
+    if (fault == Fault::kSyncFailure) files_[path].sync_failed = true;
+    return IOStatus::IOError("While writing to file: " + path, "Input/output error");
+  }
+  fault_countdown_ = 0;  // the disk stays full
+  if (short_write) *bytes /= 2;
+  return IOStatus::NoSpace("While appending to file: " + path, "No space left on device");
 }
 
 IOStatus FaultFs::Judge(std::optional<Failure>& failure, const std::string& path) {
@@ -166,14 +239,24 @@ IOStatus FaultFs::Judge(std::optional<Failure>& failure, const std::string& path
   return failure->error;
 }
 
-IOStatus FaultFs::BeforeWrite(const std::string& path) {
+IOStatus FaultFs::BeforeWrite(const std::string& path, std::size_t* bytes) {
   const Lock lock(mutex_);
-  return Judge(write_failure_, path);
+  IOStatus status = Judge(write_failure_, path);
+  return status.ok() ? JudgeFault(Operation::kWrite, path, bytes) : status;
 }
 
 IOStatus FaultFs::BeforeSync(const std::string& path) {
   const Lock lock(mutex_);
-  return Judge(sync_failure_, path);
+  IOStatus status = Judge(sync_failure_, path);
+  return status.ok() ? JudgeFault(Operation::kSync, path, nullptr) : status;
+}
+
+// Renames, links and deletions need no space; only a power cut is about them. The caller has the
+// lock.
+IOStatus FaultFs::BeforeName(const std::string& path) {
+  if (!powered_) return CheckPower();
+  if (fault_ != Fault::kPowerCut) return IOStatus::OK();
+  return JudgeFault(Operation::kName, path, nullptr);
 }
 
 void FaultFs::AfterWrite(const std::string& path, std::uint64_t bytes) {
@@ -191,7 +274,7 @@ void FaultFs::AfterTruncate(const std::string& path, std::uint64_t size) {
 void FaultFs::AfterSync(const std::string& path, std::uint64_t size) {
   const Lock lock(mutex_);
   FileState& state = files_[path];
-  state.synced = std::max(state.synced, size);
+  if (!state.sync_failed) state.synced = std::max(state.synced, size);
 }
 
 std::uint64_t FaultFs::Written(const std::string& path) {
@@ -202,6 +285,7 @@ std::uint64_t FaultFs::Written(const std::string& path) {
 void FaultFs::AfterDirectorySync(const std::string& directory) {
   const Lock lock(mutex_);
   std::erase_if(new_names_, [&](const auto& path) { return DirectoryOf(path) == directory; });
+  std::erase_if(renames_, [&](const auto& rename) { return DirectoryOf(rename.to) == directory; });
 }
 
 IOStatus FaultFs::NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -226,32 +310,61 @@ IOStatus FaultFs::NewDirectory(const std::string& path, const Options& options,
 
 IOStatus FaultFs::DeleteFile(const std::string& path, const Options& options, Debug* debug) {
   const Lock lock(mutex_);
-  if (!powered_) return CheckPower();
+  IOStatus status = BeforeName(path);
+  if (!status.ok()) return status;
   files_.erase(path);
   new_names_.erase(path);
+  std::erase_if(renames_, [&](const auto& rename) { return rename.to == path; });
   return FileSystemWrapper::DeleteFile(path, options, debug);
 }
 
 IOStatus FaultFs::RenameFile(const std::string& from, const std::string& to, const Options& options,
                              Debug* debug) {
   const Lock lock(mutex_);
-  if (!powered_) return CheckPower();
-  IOStatus status = FileSystemWrapper::RenameFile(from, to, options, debug);
+  IOStatus status = BeforeName(to);
   if (!status.ok()) return status;
+  Rename rename{from, to, new_names_.erase(from) != 0, ReadIfFile(to)};
+  status = FileSystemWrapper::RenameFile(from, to, options, debug);
+  if (!status.ok()) return status;
+  renames_.push_back(std::move(rename));
   if (auto moved = files_.extract(from)) {
     files_.erase(to);
     moved.key() = to;
     files_.insert(std::move(moved));
   }
-  new_names_.erase(from);
   return status;
 }
 
 IOStatus FaultFs::LinkFile(const std::string& from, const std::string& to, const Options& options,
                            Debug* debug) {
   const Lock lock(mutex_);
-  if (!powered_) return CheckPower();
+  IOStatus status = BeforeName(to);
+  if (!status.ok()) return status;
   return FileSystemWrapper::LinkFile(from, to, options, debug);
+}
+
+namespace {
+
+class SleeplessClock : public rocksdb::SystemClockWrapper {
+ public:
+  SleeplessClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  const char* Name() const override { return "SleeplessClock"; }
+  void SleepForMicroseconds(int) override {}
+};
+
+class FaultEnv : public rocksdb::EnvWrapper {
+ public:
+  explicit FaultEnv(const std::shared_ptr<FaultFs>& fs) : EnvWrapper(rocksdb::NewCompositeEnv(fs)) {
+    file_system_ = fs;
+    system_clock_ = std::make_shared<SleeplessClock>();
+  }
+  const char* Name() const override { return "FaultEnv"; }
+};
+
+}  // namespace
+
+std::unique_ptr<rocksdb::Env> MakeFaultEnv(const std::shared_ptr<FaultFs>& fs) {
+  return std::make_unique<FaultEnv>(fs);
 }
 
 }  // namespace conductor::storage

@@ -3,10 +3,13 @@
 // It writes through to the real one and remembers, for each file, how much of it was synced, and
 // which names are so new that their directory was not. CutPower makes every change fail from then
 // on; RestorePower, called when the database is closed, takes away what a machine without power
-// would have lost. Not modelled: lost renames and deletions (both count as durable at once).
+// would have lost: bytes, new names and renames. Not modelled: lost deletions (durable at once).
+// A sync that failed says nothing about those after it: what the file had not synced until then
+// stays lost, even if a later sync succeeds.
 // All methods are thread-safe.
 #pragma once
 
+#include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace conductor::storage {
 
@@ -39,6 +43,18 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   void FailSyncs(const std::string& suffix, rocksdb::IOStatus error, int skip = 0);
   void Heal();
 
+  // Every operation that changes the disk is counted. The n-th (from 0) that the fault is about
+  // fails; which file that was, or nothing while it was not reached, is in Hit().
+  enum class Fault {
+    kNoSpace,      // a write or a new file; all after it too, until Heal
+    kShortWrite,   // half of it is written; then as kNoSpace
+    kIoError,      // a write or a new file, once
+    kSyncFailure,  // a sync of a file or of a directory, once
+    kPowerCut,     // any; nothing works any more, until RestorePower
+  };
+  void FailAt(Fault fault, int n);
+  std::string Hit();
+
   using Options = rocksdb::IOOptions;
   using Debug = rocksdb::IODebugContext;
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -54,8 +70,8 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to, const Options& options,
                              Debug* debug) override;
 
-  // For the files and directories handed out.
-  rocksdb::IOStatus BeforeWrite(const std::string& path);
+  // For the files and directories handed out. `bytes` may come back smaller: a short write.
+  rocksdb::IOStatus BeforeWrite(const std::string& path, std::size_t* bytes = nullptr);
   rocksdb::IOStatus BeforeSync(const std::string& path);
   void AfterWrite(const std::string& path, std::uint64_t bytes);
   void AfterTruncate(const std::string& path, std::uint64_t size);
@@ -67,22 +83,40 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   struct FileState {
     std::uint64_t written = 0;
     std::uint64_t synced = 0;  // Invariant: synced <= written.
+    bool sync_failed = false;  // then `synced` stays
   };
   struct Failure {
     std::string suffix;
     rocksdb::IOStatus error;
     int skip = 0;
   };
+  // A rename that the directory was not synced after.
+  struct Rename {
+    std::string from, to;
+    bool from_was_new = false;
+    std::optional<std::string> replaced;  // the bytes of what was there
+  };
+  enum class Operation { kWrite, kSync, kName };
   rocksdb::IOStatus Judge(std::optional<Failure>& failure, const std::string& path);
+  rocksdb::IOStatus JudgeFault(Operation operation, const std::string& path, std::size_t* bytes);
+  rocksdb::IOStatus BeforeName(const std::string& path);
   rocksdb::IOStatus CheckPower();
+  void UndoRenames();
   void Restore(std::mt19937_64* random);
 
   std::mutex mutex_;  // guards everything below
   bool powered_ = true;
   std::map<std::string, FileState> files_;
   std::set<std::string> new_names_;
+  std::vector<Rename> renames_;
+  std::optional<Fault> fault_;
+  int fault_countdown_ = 0;
+  std::string hit_;
   std::optional<Failure> write_failure_;
   std::optional<Failure> sync_failure_;
 };
+
+// An Env on that file system that never sleeps: RocksDB waits a second after each failed flush.
+std::unique_ptr<rocksdb::Env> MakeFaultEnv(const std::shared_ptr<FaultFs>& fs);
 
 }  // namespace conductor::storage

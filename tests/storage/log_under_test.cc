@@ -65,7 +65,7 @@ class RocksDbLogUnderTest : public LogUnderTest {
 
   TempDir dir_;
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
-  const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(fs_);
+  const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
   std::unique_ptr<RocksDbEventLog> log_;
 };
 

@@ -79,7 +79,7 @@ class SnapshotFilesTest : public ::testing::Test {
 
   TempDir dir_;
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
-  const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(fs_);
+  const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
   std::string warnings_;
   std::unique_ptr<RocksDbEventLog> log_;
 };

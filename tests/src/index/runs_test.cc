@@ -120,13 +120,30 @@ class Forest {
     while (phase < 3) bounds[phase++] = tokens;
     return {bounds[0], bounds[1], bounds[1], bounds[2]};
   }
+  // Empty, or where the rows without texts are not those of the answer.
+  std::string CheckRows(const FingerprintQuery& query, const QueryAnswer& answer) const {
+    EpochGuard guard;
+    MatchFingerprints(index(), query, &matches_);
+    if (matches_.context_known() != answer.context_known) return "rows: another context";
+    std::size_t i = 0;
+    for (const InstanceHits& hits : answer.instances) {
+      if (hits.best.disk == 0) break;
+      if (i == matches_.size()) return "rows: " + hits.instance_id + " is missing";
+      if (matches_.InstanceAt(i) != hits.instance_id || matches_.CountsAt(i) != hits.best) {
+        return "rows: " + std::string(matches_.InstanceAt(i)) + ", expected " + hits.instance_id;
+      }
+      ++i;
+    }
+    return i == matches_.size() ? "" : "rows: too many";
+  }
   // Empty, or where the answer is wrong.
   std::string Check(const std::vector<Node>& path) const {
     std::vector<std::uint64_t> fingerprints;
     for (Node node : path) fingerprints.push_back(tree_[node].fingerprint);
-    const QueryAnswer answer =
-        MatchFingerprints(index(), {StateWorld::Key(), fingerprints, QueryOptions{}});
+    const FingerprintQuery query{StateWorld::Key(), fingerprints, QueryOptions{}};
+    const QueryAnswer answer = MatchFingerprints(index(), query);
     if (answer.instances.size() != instances()) return "rows are missing";
+    if (std::string wrong = CheckRows(query, answer); !wrong.empty()) return wrong;
     for (const InstanceHits& hits : answer.instances) {
       const std::size_t instance = std::stoul(hits.instance_id.substr(9));
       const TierCounts expected = Expected(instance, path);
@@ -167,7 +184,7 @@ class Forest {
       return is.instance_id + " " + std::to_string(is.best.disk) + ", expected " +
              expected.instance_id + " " + std::to_string(expected.best.disk);
     }
-    return "";
+    return CheckRows(query, best);
   }
   std::uint64_t distinct() const {
     std::set<Node> nodes;
@@ -191,6 +208,7 @@ class Forest {
   std::vector<Block> tree_;
   std::vector<std::vector<Node>> prompts_;
   std::vector<std::map<std::pair<Node, Tier>, int>> held_;
+  mutable RowMatches matches_;  // kept from query to query
 };
 
 std::vector<Node> Reversed(std::vector<Node> nodes) {
@@ -325,6 +343,63 @@ TEST(RunsTest, AHoleThatComesBackAsAnotherBlockTakesTheRunApart) {
   EXPECT_EQ(world.Longest("a", {1, 2, 9, 5, 6}), 5 * kTestBlockSize);
   EXPECT_EQ(world.Longest("a", {1, 2, 3, 4, 5, 6}), 3 * kTestBlockSize);
   EXPECT_EQ(world.state->index().blocks(), 6u);
+}
+
+// Large sets that are not nested, one of which the thread remembers.
+TEST(RunsTest, WhoLacksTheStartIsNotAmongTheBestFew) {
+  constexpr int kInstances = 60, kLacksIt = 30;
+  StateWorld world;
+  std::vector<std::string> names;
+  for (int i = 0; i < kInstances; ++i) {
+    names.push_back("i" + std::to_string(100 + i));
+    const StreamId stream = world.Register(names.back());
+    if (i != kLacksIt) world.Store(stream, {Name(101)}, std::nullopt, {1}, {});
+    world.Store(stream, {Name(102)}, Name(101), {2}, {});
+    if (std::abs(i - kLacksIt) < 2) world.Store(stream, {Name(103)}, Name(102), {3}, {});
+  }
+  std::vector<std::uint64_t> fingerprints;
+  for (int block : {1, 2, 3}) fingerprints.push_back(FingerprintV1(TokensOf({block}), {}));
+  QueryOptions options;
+  options.top_k = 8;
+  FingerprintQuery query{StateWorld::Key(), std::span(fingerprints).first(1), options};
+  EXPECT_EQ(MatchFingerprints(world.state->index(), query).instances.size(), 8u);
+  query.fingerprints = fingerprints;
+  for (const std::uint32_t most : {8u, 0u}) {
+    query.options.top_k = most;
+    const QueryAnswer answer = MatchFingerprints(world.state->index(), query);
+    ASSERT_EQ(answer.instances.size(), most == 0 ? kInstances : most);
+    EXPECT_EQ(answer.instances[0].instance_id, names[kLacksIt - 1]);
+    EXPECT_EQ(answer.instances[1].instance_id, names[kLacksIt + 1]);
+    for (std::size_t i = 0; i < answer.instances.size(); ++i) {
+      const InstanceHits& hits = answer.instances[i];
+      const std::uint64_t blocks = hits.instance_id == names[kLacksIt] ? 0 : i < 2 ? 3 : 2;
+      EXPECT_EQ(hits.best.disk, blocks * kTestBlockSize) << hits.instance_id;
+    }
+  }
+}
+
+// The exact chain passes slots of a run while they have its names, and ends where one has not.
+TEST(RunsTest, TheChainEndsInARunWhereANameIsNotItsOwn) {
+  const auto longest = [](bool forged) {
+    StateWorld world;
+    const StreamId a = world.Register("a");
+    const BlockHasher hasher(world.profile);
+    std::vector<BlockName> names;
+    Digest digest = hasher.Root();
+    for (int block = 1; block <= 6; ++block) {
+      digest = hasher.HashTokens(digest, TokensOf({block}));
+      names.push_back(Name(hasher.Project(digest)));
+    }
+    const StateWorld::StoreOptions name_only{HashCheck::kNotComputed, false};
+    world.Store(a, {names[0]}, std::nullopt, {1}, {});
+    world.Store(a, {names[1]}, names[0], {2}, name_only);
+    world.Store(a, {names[5]}, names[4], {6}, name_only);
+    if (forged) names[4] = Name(999);
+    world.Store(a, {names[2], names[3], names[4]}, names[1], {3, 4, 5}, {});
+    return world.Longest("a", {1, 2, 3, 4, 5, 6});
+  };
+  EXPECT_EQ(longest(false), 6 * kTestBlockSize);
+  EXPECT_EQ(longest(true), 5 * kTestBlockSize);
 }
 
 // A thread remembers the first of a large set. Ids of sets, holders and rows are used again, by
