@@ -24,8 +24,9 @@ struct Refusal {
   const char* words;
 };
 
-std::vector<Refusal> Refusals() {
-  using I = TestImage;
+using I = TestImage;
+
+std::vector<Refusal> TableRefusals() {
   return {
       {"ContextTwice", [](I& i) { i.contexts.push_back(i.contexts[0]); },
        "context: id 1, expected a new one"},
@@ -48,6 +49,11 @@ std::vector<Refusal> Refusals() {
       {"HolderOfNoPool", [](I& i) { i.holders[0].key.pool = 2; },
        "holder: pool 2, expected one that came before"},
       {"TierZero", [](I& i) { i.holders[0].key.tier = Tier{0}; }, "holder: tier 0"},
+  };
+}
+
+std::vector<Refusal> BlockRefusals() {
+  return {
       {"SetOfNobody", [](I& i) { i.sets[0].second.clear(); }, "set: 0 holders, expected 1 to"},
       {"SetOfAStranger", [](I& i) { i.sets[0].second = {7}; },
        "set: holder 7, expected one that came before"},
@@ -85,6 +91,11 @@ std::vector<Refusal> Refusals() {
        "entry: a root's name, expected a block's"},
       {"EntryTooLong", [](I& i) { i.entries[0].piece.length = kBlockSizeMax + 1; },
        "entry: length 1048577, expected at most 1048576"},
+  };
+}
+
+std::vector<Refusal> StreamRefusals() {
+  return {
       {"OneCopy", [](I& i) { i.copies[0].copies = 1; }, "copies: 1 copies, expected 2 to 65535"},
       {"TooManyCopies", [](I& i) { i.copies[0].copies = kCopiesMax + 1; },
        "copies: 65536 copies, expected 2 to 65535"},
@@ -113,6 +124,14 @@ std::vector<Refusal> Refusals() {
        },
        "stream: lost range from 4 to 3"},
   };
+}
+
+std::vector<Refusal> Refusals() {
+  std::vector<Refusal> all = TableRefusals();
+  for (const auto& some : {BlockRefusals(), StreamRefusals()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 class SnapshotRefusalsTest : public ::testing::TestWithParam<Refusal> {};
