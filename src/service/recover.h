@@ -10,7 +10,8 @@
 //   damaged         | no                | yes        | the log alone, with a warning
 //   damaged         | no                | no         | kDataLoss, names every file
 //   good, no reach  |                   | no         | kDataLoss, names the hole
-//   beyond the log  | as damaged: the log lost records that the snapshot holds
+//   beyond the log  | as damaged: the log lost records that the snapshot holds (the log on disk
+//                   | goes on behind such a snapshot, so that it never is)
 //   newer format    |                   |            | kFailedPrecondition
 //   none            |                   | yes        | the log alone
 //   none            |                   | no         | kDataLoss
