@@ -262,11 +262,11 @@ TEST(RunsTest, LongPromptsAgreeWithASetOfBlocks) {
 
 // Many instances share the first blocks, few the rest: large sets, small ones, and some that lost
 // everything while sets still name them.
-TEST(RunsTest, TheBestFewAreTheFirstOfAll) {
-  Forest forest(Seed(), 150);
+void CompareBest(int instances, int steps, int check_every) {
+  Forest forest(Seed(), instances);
   RandomSource& random = forest.random();
   const std::vector<Node> main = forest.NewPrompt(20);
-  for (int step = 0; step < 1'500; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const std::size_t instance = random.Below(forest.instances());
     const std::uint64_t what = random.Below(100);
     if (what < 70) {
@@ -284,11 +284,23 @@ TEST(RunsTest, TheBestFewAreTheFirstOfAll) {
     } else {
       forest.state().CleanupSlice(random.Below(400));
     }
+    if (step % check_every != 0) continue;
     const auto count = static_cast<std::uint32_t>(1 + random.Below(20));
     ASSERT_EQ(forest.CheckBest(main, count, 0), "") << "step " << step;
     ASSERT_EQ(forest.CheckBest(main, count, 4 * random.Below(20)), "") << "step " << step;
     ASSERT_EQ(forest.Check(main), "") << "step " << step;
+    ASSERT_EQ(forest.index().blocks(), forest.distinct()) << "step " << step;
   }
+  EXPECT_EQ(forest.index().Inconsistency(), "");
+}
+
+TEST(RunsTest, TheBestFewAreTheFirstOfAll) {
+  CompareBest(150, 1'500, 1);
+}
+
+// Ids of holders and of sets come back again and again.
+TEST(RunsTest, ThousandsOfHoldersAgreeWithSetsOfBlocks) {
+  CompareBest(3'000, 20'000, 100);
 }
 
 // Prompts that leave a common path at every fourth block, in both orders of arrival.
