@@ -224,6 +224,13 @@ Status ChurnRows(const Settings& settings, Report& report) {
                    source.RemovedEvent(p - kRetainedPrompts, end - kEventBlocks, kEventBlocks))));
       }
       if (p % 64 == 0) largest = std::max(largest, BytesBelow(scratch->data_dir()));
+      // A snapshot for every fourth time the retained size, at least: the disk may be slow.
+      const std::uint64_t wanted = p / (4 * kRetainedPrompts);
+      if (p % (4 * kRetainedPrompts) != 0) continue;
+      CONDUCTOR_RETURN_IF_ERROR(WaitUntil("a snapshot is made", Poll::kPause, [&] {
+        const auto view = rig->service().GetStatus();
+        return view && view->snapshots_made >= wanted;
+      }));
     }
     CONDUCTOR_RETURN_IF_ERROR(WaitUntil("everything is applied", Poll::kPause, [&] {
       const auto services = rig->service().ListServices();
