@@ -52,13 +52,16 @@ class DirectoryWriter final : public SnapshotWriter {
     // Read to its end before anything older goes: the ends of a file do not tell what is between.
     CONDUCTOR_ASSIGN_OR_RETURN(const RecoveredState recovered, ReadState(ctl_, *log_));
     const auto is_damaged = [&](const SnapshotInfo& each) {
-      return !each.damage.empty() || std::find(recovered.damaged.begin(), recovered.damaged.end(),
-                                               each.seq) != recovered.damaged.end();
+      return each.IsDamaged() || std::find(recovered.damaged.begin(), recovered.damaged.end(),
+                                           each.seq) != recovered.damaged.end();
     };
     std::vector<SnapshotInfo> removed;
     std::uint32_t good = 0;
     for (const SnapshotInfo& each : snapshots) {
-      if (!is_damaged(each) && ++good <= keep) continue;
+      const bool damaged = is_damaged(each);
+      if (!damaged && each.IsGood() && ++good <= std::max(keep, 1u)) continue;
+      // One that cannot be read now, or not by this release, may be all there is one day.
+      if (good == 0 || (!damaged && !each.IsGood())) continue;
       CONDUCTOR_RETURN_IF_ERROR(log_->RemoveSnapshot(each.seq));
       removed.push_back(each);
     }

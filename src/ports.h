@@ -39,8 +39,9 @@ class EventLog {
   virtual Result<Seq> Reopen() = 0;
 
   // Forgets the records before `first`: FirstSeq() is at least that from now on, also after a
-  // restart. kInvalidArgument: records before `first` are not on disk yet. Called when a durable snapshot holds what they said. The space
-  // comes back in whole files, soon. Errors change nothing and do not end the handle. Thread-safe.
+  // restart. kInvalidArgument: records before `first` are not on disk yet. Called when a durable
+  // snapshot holds what they said. The space comes back in whole files, soon. Errors change nothing
+  // and do not end the handle. Thread-safe.
   virtual Status DropBelow(Seq first) = 0;
 
   // The oldest and newest positions; first > last means empty.
@@ -62,6 +63,12 @@ struct SnapshotInfo {
   std::uint64_t blocks = 0;
   std::string digest = {};  // of the state, 32 hex digits; empty: not known
   std::string damage = {};  // why it cannot be used; empty: nothing is known against it
+  // What kind of reason: kDataLoss damaged, for good; kFailedPrecondition of a newer release; else
+  // it could not be read now, and may be whole.
+  ErrorCode damage_code = ErrorCode::kOk;
+
+  bool IsGood() const { return damage.empty(); }
+  bool IsDamaged() const { return damage_code == ErrorCode::kDataLoss; }
 };
 
 class Clock {

@@ -129,6 +129,7 @@ SnapshotInfo SnapshotFiles::Look(Seq seq) const {
     info.digest = Hex128(end->digest);
   } else {
     info.damage = end.error().message;
+    info.damage_code = end.error().code;
   }
   return info;
 }

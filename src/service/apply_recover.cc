@@ -50,7 +50,7 @@ bool ConductorService::Impl::Rebuild() {
   SetState(recovered->state.release());
   applied_.store(recovered->seq, std::memory_order_release);
   writer_.StartAt(recovered->seq);
-  snapshotter_.StartAt(recovered->snapshot_seq);
+  snapshotter_.StartAt(recovered->snapshot_seq, recovered->events);
   const std::int64_t ms = progress_.ElapsedMs(clock_.MonotonicMs());
   Log(LogLevel::kInfo, "event=rebuilt snapshot=" + std::to_string(recovered->snapshot_seq) +
                            " records=" + std::to_string(recovered->seq - recovered->snapshot_seq) +
@@ -134,6 +134,7 @@ ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_
   std::int64_t wait_ms = kRecoverWaitMsMin;
   while (!queue_.stopping()) {
     RefuseCommands("the log cannot be written: " + writer_.error());
+    snapshotter_.RefuseRequests("the log cannot be written: " + writer_.error());
     const LogWriter::Recovery recovery = writer_.Recover();
     if (recovery == LogWriter::Recovery::kGoOn || recovery == LogWriter::Recovery::kRecordPresent) {
       Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));

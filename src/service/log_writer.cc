@@ -1,5 +1,7 @@
 #include "src/service/log_writer.h"
 
+#include <algorithm>
+
 namespace conductor {
 
 void LogWriter::StartAt(Seq seq) {
@@ -78,7 +80,8 @@ Status LogWriter::SyncNow() {
     return status;
   }
   syncs_.fetch_add(1, std::memory_order_relaxed);
-  MarkSynced(target);
+  // A log that was reopened meanwhile may end before.
+  MarkSynced(std::min(target, log_.LastSeq()));
   return {};
 }
 

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kCleanupEntriesPerRecord = 2'048;
 constexpr std::uint64_t kBlocksPerReport = 1u << 16;
 constexpr Seq kRecordsPerReport = 64;
+constexpr std::uint64_t kOperationsPerReport = 1u << 16;
 
 // Passes pieces on to a loader, and says how far it is.
 class ReportingLoader final : public ImageVisitor {
@@ -59,20 +60,28 @@ struct Recovery {
   const RecoverOptions& options;
   Seq last = 0;
   RecoveredState found;
+  std::optional<Error> unreadable = {};  // the newest that may be whole
 
   Status Load(const SnapshotInfo& snapshot);
   Status ReadLog();
   Status FindStart();
-  void Refuse(const SnapshotInfo& snapshot, const std::string& why);
+  // Notes what speaks against it. An error: nothing else may be tried.
+  Status Refuse(const SnapshotInfo& snapshot, const Error& why);
 };
 
 std::string NameOf(const SnapshotInfo& snapshot) {
   return "snapshot " + std::to_string(snapshot.seq) + " (" + snapshot.path + ")";
 }
 
-void Recovery::Refuse(const SnapshotInfo& snapshot, const std::string& why) {
-  found.warnings.push_back(NameOf(snapshot) + " cannot be used: " + why);
-  found.damaged.push_back(snapshot.seq);
+Status Recovery::Refuse(const SnapshotInfo& snapshot, const Error& why) {
+  if (why.code == ErrorCode::kFailedPrecondition) return tl::unexpected(why);
+  found.warnings.push_back(NameOf(snapshot) + " cannot be used: " + why.message);
+  if (why.code == ErrorCode::kDataLoss) {
+    found.damaged.push_back(snapshot.seq);
+  } else if (!unreadable) {
+    unreadable = why;
+  }
+  return {};
 }
 
 Status Recovery::Load(const SnapshotInfo& snapshot) {
@@ -84,9 +93,7 @@ Status Recovery::Load(const SnapshotInfo& snapshot) {
   ReportingLoader loader(options, progress);
   if (auto status = snapshots.ReadSnapshot(snapshot.seq, loader); !status) {
     if (loader.stopped()) return tl::unexpected(*loader.stopped());
-    if (status.error().code != ErrorCode::kDataLoss) return status;
-    Refuse(snapshot, status.error().message);
-    return {};
+    return Refuse(snapshot, status.error());
   }
   found.state = loader.Take();
   found.seq = found.snapshot_seq = snapshot.seq;
@@ -102,16 +109,18 @@ Status Recovery::FindStart() {
     if (snapshot.seq > last) {
       // Of a log that had more, or (verify) of a later moment than is asked for.
       if (options.until == 0) {
-        Refuse(snapshot, "the log ends at record " + std::to_string(last) + " before it");
+        const std::string why = "the log ends at record " + std::to_string(last) + " before it";
+        CONDUCTOR_RETURN_IF_ERROR(Refuse(snapshot, Error{ErrorCode::kDataLoss, why, "", "", -1}));
       }
       continue;
     }
-    if (!snapshot.damage.empty()) {
-      Refuse(snapshot, snapshot.damage);
+    if (!snapshot.IsDamaged() && snapshot.seq + 1 < first) {
+      if (unreached == nullptr) unreached = &snapshot;
       continue;
     }
-    if (snapshot.seq + 1 < first) {
-      if (unreached == nullptr) unreached = &snapshot;
+    if (!snapshot.IsGood()) {
+      const Error why{snapshot.damage_code, snapshot.damage, "", "", -1};
+      CONDUCTOR_RETURN_IF_ERROR(Refuse(snapshot, why));
       continue;
     }
     CONDUCTOR_RETURN_IF_ERROR(Load(snapshot));
@@ -127,23 +136,31 @@ Status Recovery::FindStart() {
     why += "; " + NameOf(*unreached) + " ends before the log begins: records " +
            std::to_string(unreached->seq + 1) + " to " + std::to_string(first - 1) + " are missing";
   }
-  return MakeError(ErrorCode::kDataLoss,
-                   "the log begins at record " + std::to_string(first) +
-                       " and no snapshot reaches it: restore the data directory from an export" +
-                       why);
+  // Whoever can read it again has lost nothing.
+  const ErrorCode code = unreadable ? unreadable->code : ErrorCode::kDataLoss;
+  return MakeError(
+      code, "the log begins at record " + std::to_string(first) +
+                " and no snapshot reaches it: restore the data directory from an export" + why);
 }
 
 Status Recovery::ReadLog() {
   RecoverProgress progress;
   progress.last = last;
   progress.first = progress.seq = found.seq;
+  std::uint64_t reported = 0;
   return log.Read(found.seq + 1, last, [&](Seq seq, const Record& record) -> Status {
     found.state->Apply(record);
     found.state->CleanupSlice(kCleanupEntriesPerRecord);
     found.seq = seq;
-    for (const Fact& fact : record.facts) progress.blocks += BlockOperations(fact);
-    if (!options.progress || seq % kRecordsPerReport != 0) return {};
+    for (const Fact& fact : record.facts) {
+      progress.blocks += BlockOperations(fact);
+      if (const auto* frame = std::get_if<Frame>(&fact)) found.events += frame->events.size();
+    }
+    // Records are large or many.
+    const bool much = progress.blocks - reported >= kOperationsPerReport;
+    if (!options.progress || (seq % kRecordsPerReport != 0 && !much)) return {};
     progress.seq = seq;
+    reported = progress.blocks;
     return options.progress(progress);
   });
 }
@@ -166,7 +183,7 @@ std::uint64_t BlockOperations(const Fact& fact) {
 Result<RecoveredState> RecoverState(const EventLog& log, const SnapshotStore& snapshots,
                                     const RecoverOptions& options) {
   const Seq end = log.LastSeq();
-  Recovery recovery{log, snapshots, options, options.until == 0 ? end : options.until, {}};
+  Recovery recovery{log, snapshots, options, options.until == 0 ? end : options.until, {}, {}};
   if (recovery.last > end) {
     return MakeError(ErrorCode::kOutOfRange, "record " + std::to_string(recovery.last) +
                                                  ": the log ends at " + std::to_string(end));

@@ -13,6 +13,9 @@
 //   beyond the log  | as damaged: the log lost records that the snapshot holds (the log on disk
 //                   | goes on behind such a snapshot, so that it never is)
 //   newer format    |                   |            | kFailedPrecondition
+//   unreadable now  | reaches           |            | that one, with a warning
+//   unreadable now  | no                | yes        | the log alone, with a warning
+//   unreadable now  | no                | no         | the reason it cannot be read
 //   none            |                   | yes        | the log alone
 //   none            |                   | no         | kDataLoss
 #pragma once
@@ -41,7 +44,8 @@ struct RecoveredState {
   std::unique_ptr<StateMachine> state;
   Seq seq = 0;                        // every record up to it is in the state
   Seq snapshot_seq = 0;               // where it began; 0: at the log's start
-  std::vector<std::string> warnings;  // a damaged snapshot each, with what was done instead
+  std::uint64_t events = 0;           // of frames, read from the log
+  std::vector<std::string> warnings;  // a snapshot each that could not be used
   std::vector<Seq> damaged;           // snapshots that cannot be used
 };
 

@@ -31,10 +31,11 @@ void Snapshotter::Start() {
   thread_ = std::thread([this] { Loop(); });
 }
 
-void Snapshotter::StartAt(Seq snapshot) {
+void Snapshotter::StartAt(Seq snapshot, std::uint64_t events_behind) {
   last_seq_ = snapshot;
   last_ms_ = clock_.MonotonicMs();
-  events_ = 0;
+  events_ = events_behind;
+  retry_ = false;
   retry_at_ms_ = 0;
   const auto good = Good();
   MutexLock lock(mutex_);
@@ -50,6 +51,7 @@ bool Snapshotter::IsDue(Seq seq) const {
   if (seq == last_seq_) return false;
   const std::int64_t now_ms = clock_.MonotonicMs();
   if (now_ms < retry_at_ms_) return false;
+  if (retry_) return true;
   if (options_.interval_events != 0 && events_ >= options_.interval_events) return true;
   return options_.interval_s != 0 && now_ms - last_ms_ >= std::int64_t{options_.interval_s} * 1'000;
 }
@@ -84,6 +86,7 @@ void Snapshotter::EndJob() {
   if (failures_in_a_row_ == 0) return;
   const int doublings = std::min(failures_in_a_row_ - 1, 6);
   retry_at_ms_ = clock_.MonotonicMs() + std::min(kRetryMsMin << doublings, kRetryMsMax);
+  retry_ = true;
   last_seq_ = 0;  // as if it had not been begun
 }
 
@@ -122,6 +125,7 @@ void Snapshotter::Begin(StateMachine& state, Seq seq) {
   last_seq_ = seq;
   last_ms_ = clock_.MonotonicMs();
   events_ = 0;
+  retry_ = false;
   active_ = true;
   over_.store(false, std::memory_order_relaxed);
   encoder_ = store_.NewEncoder();
@@ -157,6 +161,16 @@ void Snapshotter::Abandon(const std::string& why) {
   changed_.NotifyAll();
 }
 
+void Snapshotter::RefuseRequests(const std::string& why) {
+  std::vector<std::promise<Outcome>> refused;
+  {
+    MutexLock lock(mutex_);
+    refused = std::exchange(waiting_, {});
+    requested_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& promise : refused) promise.set_value(Refused(why));
+}
+
 // --- any thread ----------------------------------------------------------------------------------
 
 std::future<Snapshotter::Outcome> Snapshotter::Request() {
@@ -177,7 +191,7 @@ std::future<Snapshotter::Outcome> Snapshotter::Request() {
 
 Result<std::vector<SnapshotInfo>> Snapshotter::Good() const {
   CONDUCTOR_ASSIGN_OR_RETURN(std::vector<SnapshotInfo> list, store_.ListSnapshots());
-  std::erase_if(list, [](const SnapshotInfo& info) { return !info.damage.empty(); });
+  std::erase_if(list, [](const SnapshotInfo& info) { return !info.IsGood(); });
   return list;
 }
 
@@ -188,11 +202,13 @@ Result<std::vector<SnapshotInfo>> Snapshotter::Prune(std::size_t keep) {
   std::size_t kept = 0;
   Seq oldest = 0;
   for (const SnapshotInfo& info : list) {
-    if (info.damage.empty() && kept < std::max<std::size_t>(keep, 1)) {
+    if (info.IsGood() && kept < std::max<std::size_t>(keep, 1)) {
       ++kept;
       oldest = info.seq;
       continue;
     }
+    // One that cannot be read now, or not by this release, may be all there is one day.
+    if (kept == 0 || (!info.IsGood() && !info.IsDamaged())) continue;
     CONDUCTOR_RETURN_IF_ERROR(store_.RemoveSnapshot(info.seq));
     removed.push_back(info);
   }
@@ -256,9 +272,8 @@ Snapshotter::Outcome Snapshotter::Write(Seq seq) {
         changed_.Wait(mutex_);
       }
       if (!job_->abandoned.empty()) return Refused("given up: " + job_->abandoned);
-      if (job_->frames.empty() && stopping_ && !job_->complete) {
-        return Refused("the service is stopping");
-      }
+      // However much is written: what is left may take longer than a stop may.
+      if (stopping_) return Refused("the service is stopping");
       if (!job_->frames.empty()) {
         frames = std::move(job_->frames.front());
         job_->frames.pop_front();

@@ -52,14 +52,17 @@ class Snapshotter {
 
   // --- the apply thread -------------------------------------------------------------------------
   void Start();
-  // The state was recovered from this snapshot, or (0) without one.
-  void StartAt(Seq snapshot);
+  // The state was recovered from this snapshot, or (0) without one, and from so many events of the
+  // log behind it: restarts do not put the next one off.
+  void StartAt(Seq snapshot, std::uint64_t events_behind);
   void CountEvents(std::uint64_t events) { events_ += events; }
   // Some work for a snapshot, if one is due or being taken: `state` is as it is after record `seq`.
   // True: there is more to do at once.
   bool Step(StateMachine& state, Seq seq);
   // Whether what is being taken still needs the state.
   bool cutting() const { return cut_ != nullptr; }
+  // Whoever waits for the next one hears why there is none.
+  void RefuseRequests(const std::string& why);
   // Gives up what is being taken: its state goes.
   void Abandon(const std::string& why);
 
@@ -116,6 +119,7 @@ class Snapshotter {
   std::uint64_t events_ = 0;
   Seq last_seq_ = 0;  // of the last one that was begun, or that there was
   std::int64_t last_ms_ = 0;
+  bool retry_ = false;  // the last one failed
   std::int64_t retry_at_ms_ = 0;
 
   mutable Mutex mutex_;

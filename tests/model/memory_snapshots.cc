@@ -96,7 +96,10 @@ Result<std::vector<SnapshotInfo>> MemorySnapshots::ListSnapshots() const {
     info.path = "memory/" + std::to_string(it->first);
     info.blocks = it->second.tape->end().blocks;
     info.digest = Hex128(it->second.tape->end().digest);
-    if (it->second.damaged && it->second.seen) info.damage = "the last frame is missing";
+    if (const auto wrong = it->second.Wrong(/*read=*/false)) {
+      info.damage = wrong->message;
+      info.damage_code = wrong->code;
+    }
     list.push_back(info);
   }
   return list;
@@ -110,8 +113,7 @@ Status MemorySnapshots::ReadSnapshot(Seq seq, ImageVisitor& visitor) const {
     if (found == kept_.end()) return MakeError(ErrorCode::kNotFound, "no such snapshot");
     kept = found->second;
   }
-  if (kept.newer) return MakeError(ErrorCode::kFailedPrecondition, "format 2, this build reads 1");
-  if (kept.damaged) return MakeError(ErrorCode::kDataLoss, "frame 1: checksum 1, expected 2");
+  if (const auto wrong = kept.Wrong(/*read=*/true)) return tl::unexpected(*wrong);
   return kept.tape->Play(visitor);
 }
 
@@ -165,6 +167,20 @@ void MemorySnapshots::Damage(Seq seq, bool seen) {
   const std::lock_guard lock(mutex_);
   kept_.at(seq).damaged = true;
   kept_.at(seq).seen = seen;
+}
+
+void MemorySnapshots::MakeUnreadable(Seq seq, bool unreadable) {
+  const std::lock_guard lock(mutex_);
+  kept_.at(seq).unreadable = unreadable;
+}
+
+std::optional<Error> MemorySnapshots::Kept::Wrong(bool read) const {
+  const auto error = [](ErrorCode code, const char* text) { return Error{code, text, "", "", -1}; };
+  if (unreadable) return error(ErrorCode::kUnavailable, "Input/output error");
+  if (newer) return error(ErrorCode::kFailedPrecondition, "format 2, this build reads 1");
+  if (damaged && seen) return error(ErrorCode::kDataLoss, "the last frame is missing");
+  if (damaged && read) return error(ErrorCode::kDataLoss, "frame 1: checksum 1, expected 2");
+  return std::nullopt;
 }
 
 void MemorySnapshots::MakeNewer(Seq seq) {

@@ -37,9 +37,11 @@ class MemorySnapshots final : public SnapshotStore {
   void WaitForHeldAppend();
   // Reading it fails; `seen`: a look at its ends shows it already.
   void Damage(Seq seq, bool seen);
-  // Reading it is refused: a newer release wrote it.
+  // A newer release wrote it.
   void MakeNewer(Seq seq);
-  std::vector<Seq> seqs() const;       // ascending
+  // Whole, but it cannot be read now.
+  void MakeUnreadable(Seq seq, bool unreadable);
+  std::vector<Seq> seqs() const;  // ascending
   bool AnyDamaged() const;
   std::vector<Seq> set_aside() const;  // in the order it was done
   // What a frame of the encoder weighs, whatever is in it.
@@ -50,7 +52,9 @@ class MemorySnapshots final : public SnapshotStore {
   friend class MemoryEncoder;
   struct Kept {
     std::shared_ptr<ImageTape> tape;
-    bool damaged = false, seen = false, newer = false;
+    bool damaged = false, seen = false, newer = false, unreadable = false;
+    // What is wrong with it; `read` to its end, or only looked at.
+    std::optional<Error> Wrong(bool read) const;
   };
 
   mutable std::mutex mutex_;  // guards everything below

@@ -168,6 +168,74 @@ TEST_F(SnapshotTest, AFailedOneIsTriedAgainLater) {
   EXPECT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({log_.LastSeq()}); }));
 }
 
+// The same where only time makes one due: the retry does not wait for a whole interval.
+TEST_F(SnapshotTest, AFailedOneIsTriedAgainLaterByTimeToo) {
+  options_.snapshot_interval_s = 900;
+  snapshots_.FailNext(DiskError());
+  StartWith(2);
+  clock_.Advance(900'000);
+  ASSERT_TRUE(changes_.WaitFor([&] { return Status().snapshots_failed == 1; }));
+  clock_.Advance(5'000);
+  EXPECT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({log_.LastSeq()}); }));
+}
+
+// Restarts that come more often than snapshots are due do not put them off for ever.
+TEST_F(SnapshotTest, ARestartCountsWhatItReadBehindTheSnapshot) {
+  options_.snapshot_interval_events = 3;
+  StartWith(2);
+  Restart();
+  MoreFrames(1);
+  EXPECT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({log_.LastSeq()}); }));
+}
+
+// One that cannot be read now, or was written by a newer release, is not damaged.
+TEST_F(SnapshotTest, WhatCannotBeReadIsNeverRemoved) {
+  StartWith(1);
+  const Seq first = MustSnapshot();
+  MoreFrames(1);
+  const Seq second = MustSnapshot();
+  snapshots_.MakeUnreadable(second, true);
+  MoreFrames(1);
+  const Seq third = MustSnapshot();
+  ASSERT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({first, second, third}); }));
+  // And when nothing can be read, nothing goes.
+  snapshots_.MakeUnreadable(first, true);
+  snapshots_.MakeUnreadable(third, true);
+  EXPECT_TRUE(service_->PruneSnapshots(1)->empty());
+  EXPECT_EQ(snapshots_.seqs(), Seqs({first, second, third}));
+  for (const Seq seq : {first, second, third}) snapshots_.MakeUnreadable(seq, false);
+  MoreFrames(1);
+  const Seq fourth = MustSnapshot();
+  EXPECT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({third, fourth}); }));
+}
+
+TEST_F(SnapshotTest, AStartPastAnUnreadableOneLeavesItInPlace) {
+  StartWith(1);
+  const Seq older = MustSnapshot();
+  MoreFrames(1);
+  const Seq newer = MustSnapshot();
+  const std::string digest = Status().digest;
+  snapshots_.MakeUnreadable(newer, true);
+  Restart();
+  EXPECT_TRUE(WaitForLine("event=rebuilt snapshot=" + std::to_string(older) + " "));
+  EXPECT_EQ(Status().digest, digest);
+  EXPECT_EQ(snapshots_.set_aside(), Seqs());
+  EXPECT_EQ(snapshots_.seqs(), Seqs({older, newer}));
+}
+
+TEST_F(SnapshotTest, ALogThatFailsRefusesWhoWaitsForOne) {
+  StartWith(1);
+  log_.SetReopenFails(true);
+  log_.inner.FailNextAppendForTest(DiskError(), /*written=*/false);
+  ASSERT_TRUE(Offer(stream_, next_));
+  ASSERT_TRUE(WaitForLine("event=log_failed"));
+  const auto refused = service_->CreateSnapshot();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "not_ready");
+  log_.SetReopenFails(false);
+  ASSERT_TRUE(WaitForHits("a", next_));
+}
+
 TEST_F(SnapshotTest, TooMuchThatWaitsForTheDiskGivesItUp) {
   options_.limits.snapshot_set_aside_bytes_max = 500;
   snapshots_.SetFrameBytes(1'000);
