@@ -55,13 +55,16 @@ class DirectoryWriter final : public SnapshotWriter {
       return each.IsDamaged() || std::find(recovered.damaged.begin(), recovered.damaged.end(),
                                            each.seq) != recovered.damaged.end();
     };
+    const bool any_good =
+        std::any_of(snapshots.begin(), snapshots.end(),
+                    [&](const SnapshotInfo& each) { return each.IsGood() && !is_damaged(each); });
     std::vector<SnapshotInfo> removed;
     std::uint32_t good = 0;
     for (const SnapshotInfo& each : snapshots) {
       const bool damaged = is_damaged(each);
       if (!damaged && each.IsGood() && ++good <= std::max(keep, 1u)) continue;
       // One that cannot be read now, or not by this release, may be all there is one day.
-      if (good == 0 || (!damaged && !each.IsGood())) continue;
+      if (!any_good || (!damaged && !each.IsGood())) continue;
       CONDUCTOR_RETURN_IF_ERROR(log_->RemoveSnapshot(each.seq));
       removed.push_back(each);
     }

@@ -199,6 +199,9 @@ Result<std::vector<SnapshotInfo>> Snapshotter::Prune(std::size_t keep) {
   MutexLock lock(files_mutex_);
   CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> list, store_.ListSnapshots());
   std::vector<SnapshotInfo> removed;
+  // One that cannot be read now, or not by this release, may be all there is one day.
+  const bool any_good =
+      std::any_of(list.begin(), list.end(), [](const SnapshotInfo& info) { return info.IsGood(); });
   std::size_t kept = 0;
   Seq oldest = 0;
   for (const SnapshotInfo& info : list) {
@@ -207,8 +210,7 @@ Result<std::vector<SnapshotInfo>> Snapshotter::Prune(std::size_t keep) {
       oldest = info.seq;
       continue;
     }
-    // One that cannot be read now, or not by this release, may be all there is one day.
-    if (kept == 0 || (!info.IsGood() && !info.IsDamaged())) continue;
+    if (!any_good || (!info.IsGood() && !info.IsDamaged())) continue;
     CONDUCTOR_RETURN_IF_ERROR(store_.RemoveSnapshot(info.seq));
     removed.push_back(info);
   }

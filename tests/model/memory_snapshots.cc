@@ -178,8 +178,8 @@ std::optional<Error> MemorySnapshots::Kept::Wrong(bool read) const {
   const auto error = [](ErrorCode code, const char* text) { return Error{code, text, "", "", -1}; };
   if (unreadable) return error(ErrorCode::kUnavailable, "Input/output error");
   if (newer) return error(ErrorCode::kFailedPrecondition, "format 2, this build reads 1");
-  if (damaged && seen) return error(ErrorCode::kDataLoss, "the last frame is missing");
   if (damaged && read) return error(ErrorCode::kDataLoss, "frame 1: checksum 1, expected 2");
+  if (damaged && seen) return error(ErrorCode::kDataLoss, "the last frame is missing");
   return std::nullopt;
 }
 

@@ -175,6 +175,7 @@ TEST_F(SnapshotTest, AFailedOneIsTriedAgainLaterByTimeToo) {
   StartWith(2);
   clock_.Advance(900'000);
   ASSERT_TRUE(changes_.WaitFor([&] { return Status().snapshots_failed == 1; }));
+  MoreFrames(2);  // so that the apply thread has seen the failure
   clock_.Advance(5'000);
   EXPECT_TRUE(changes_.WaitFor([&] { return snapshots_.seqs() == Seqs({log_.LastSeq()}); }));
 }
