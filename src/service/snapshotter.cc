@@ -157,6 +157,17 @@ void Snapshotter::Abandon(const std::string& why) {
   changed_.NotifyAll();
 }
 
+void Snapshotter::Refuse(const std::string& why) {
+  if (cutting()) Abandon(why);
+  std::vector<std::promise<Outcome>> refused;
+  {
+    MutexLock lock(mutex_);
+    refused = std::exchange(waiting_, {});
+    requested_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& promise : refused) promise.set_value(Refused(why));
+}
+
 // --- any thread ----------------------------------------------------------------------------------
 
 std::future<Snapshotter::Outcome> Snapshotter::Request() {

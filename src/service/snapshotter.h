@@ -62,6 +62,9 @@ class Snapshotter {
   bool cutting() const { return cut_ != nullptr; }
   // Gives up what is being taken: its state goes.
   void Abandon(const std::string& why);
+  // The apply thread will not come to it soon: gives up what it is cutting, and refuses those who
+  // wait for the next one.
+  void Refuse(const std::string& why);
 
   // --- any thread -------------------------------------------------------------------------------
   // One of the state as it is when the apply thread comes to it.
