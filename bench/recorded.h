@@ -15,20 +15,20 @@ struct Recorded {
 };
 
 inline constexpr Recorded kRecordedRatios[] = {
-    {"compare", "H: 1 holder, runs of 64: bytes", 0.509},
-    {"compare", "T: 1 holder, runs of 64: bytes", 0.415},
-    {"compare", "H: 8 holders, runs of 64: bytes", 0.601},
-    {"compare", "T: 8 holders, runs of 64: bytes", 2.54},
-    {"compare", "T: stored, 64-block events", 0.187},
-    {"compare", "T: removed, LRU order", 0.248},
-    {"compare", "H: hit, 8192 tokens, 8 instances", 2.68},
-    {"compare", "T: hit, 8192 tokens, 8 instances", 0.0573},
-    {"compare", "H: hit, 8192 tokens, 64 instances", 2.32},
-    {"compare", "T: hit, 8192 tokens, 64 instances", 0.0426},
-    {"walk", "T: 2048 blocks, 8 instances", 0.0061},
-    {"walk", "T: 2048 blocks, 256 instances", 0.0056},
-    {"walk", "T: every 4th block branches, shuffled", 0.108},
-    {"walk", "T: the same, branches evicted, shuffled", 0.104},
+    {"compare", "H: 1 holder, runs of 64: bytes", 0.502},
+    {"compare", "T: 1 holder, runs of 64: bytes", 0.409},
+    {"compare", "H: 8 holders, runs of 64: bytes", 0.592},
+    {"compare", "T: 8 holders, runs of 64: bytes", 2.51},
+    {"compare", "T: stored, 64-block events", 0.739},
+    {"compare", "T: removed, LRU order", 0.386},
+    {"compare", "H: hit, 8192 tokens, 8 instances", 20},
+    {"compare", "T: hit, 8192 tokens, 8 instances", 0.532},
+    {"compare", "H: hit, 8192 tokens, 64 instances", 18},
+    {"compare", "T: hit, 8192 tokens, 64 instances", 0.394},
+    {"walk", "T: 2048 blocks, 8 instances", 0.943},
+    {"walk", "T: 2048 blocks, 256 instances", 0.522},
+    {"walk", "T: every 4th block branches, shuffled", 12},
+    {"walk", "T: the same, branches evicted, shuffled", 15},
 };
 
 }  // namespace conductor::bench

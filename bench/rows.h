@@ -43,6 +43,8 @@ struct Settings {
 Status RunState(const Settings& settings, Report& report);
 Status RunQuery(const Settings& settings, Report& report);
 Status RunLog(const Settings& settings, Report& report);
+Status RunSnapshot(const Settings& settings, Report& report);
+Status RunRetire(const Settings& settings, Report& report);
 Status RunRebuild(const Settings& settings, Report& report);
 Status RunStream(const Settings& settings, Report& report);
 Status RunFreshness(const Settings& settings, Report& report);

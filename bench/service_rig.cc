@@ -71,8 +71,8 @@ Status WaitUntil(const std::string& what, Poll poll, const std::function<bool()>
   return {};
 }
 
-Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_dir,
-                                                      Streams streams) {
+Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_dir, Streams streams,
+                                                      const Options& rig_options) {
   std::unique_ptr<ServiceRig> rig(new ServiceRig);
   storage::RocksDbEventLogOptions log_options;
   log_options.data_dir = data_dir;
@@ -80,6 +80,8 @@ Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_di
   ServiceOptions options;
   options.log_sync = LogSync::kInterval;
   options.data_dir = data_dir;
+  options.snapshot_interval_events = rig_options.snapshot_interval_events;
+  options.snapshot_interval_s = 0;
   rig->service_ = std::make_unique<ConductorService>(options, *rig->log_, *rig->log_, rig->clock_);
   StreamSource* source = nullptr;
   if (streams == Streams::kZmq) {

@@ -52,8 +52,16 @@ class ServiceRig {
  public:
   enum class Streams { kNone, kZmq };
 
+  struct Options {
+    std::uint64_t snapshot_interval_events = 0;  // none: what is measured is something else
+  };
+
   // Opens the log of `data_dir`, whatever it holds, and waits until the state is rebuilt.
-  static Result<std::unique_ptr<ServiceRig>> Start(const std::string& data_dir, Streams streams);
+  static Result<std::unique_ptr<ServiceRig>> Start(const std::string& data_dir, Streams streams,
+                                                   const Options& rig_options);
+  static Result<std::unique_ptr<ServiceRig>> Start(const std::string& data_dir, Streams streams) {
+    return Start(data_dir, streams, Options());
+  }
   ~ServiceRig();
 
   ConductorService& service() { return *service_; }

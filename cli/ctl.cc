@@ -19,6 +19,7 @@ Examples:
   conductorctl --address 10.0.0.7:50052 -o json services
   conductorctl query --model my-model --block-size 16 --tokens 1,2,3,4
   conductorctl --data-dir ~/.mooncake/conductor inspect log --tail 20
+  conductorctl snapshot export /backup/conductor-1
   conductorctl doctor
 
 Exit codes: 0 fine, 1 the answer is "no", 2 usage, 3 cannot reach the daemon, 4 damaged data.

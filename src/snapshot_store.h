@@ -34,7 +34,8 @@ class ImageFile {
  public:
   virtual ~ImageFile() = default;
   virtual Status Append(std::string_view frames) = 0;
-  // On disk, read back and found whole: now it is a snapshot.
+  // On disk, read back and found whole: now it is a snapshot. kFailedPrecondition: the log is not
+  // on disk up to its position; sync it first, whatever the policy.
   virtual Result<SnapshotInfo> Finish() = 0;
 };
 

@@ -96,8 +96,8 @@ Result<bool> HasDatabase(const std::string& data_dir) {
   for (; entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (IsNumberedFile(name, ".sst") || IsNumberedFile(name, ".log")) {
-      return MakeError(ErrorCode::kDataLoss,
-                       Named(data_dir) + ": file CURRENT is missing, but " + name + " is there");
+      return MakeError(ErrorCode::kDataLoss, Named(data_dir) + ": file CURRENT is missing, but " +
+                                                 name + " is there; restore a checkpoint");
     }
     if (error) return tl::unexpected(FromErrno(error.value(), Named(data_dir)));
   }

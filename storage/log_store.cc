@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
 
 #include "storage/data_directory.h"
+#include "storage/env_files.h"
 #include "storage/log_format.h"
 #include "storage/rocksdb_options.h"
 #include "storage/storage_error.h"
@@ -20,6 +22,9 @@ namespace {
 constexpr int kReadOnlyAttemptsMax = 5;
 
 constexpr std::size_t kSectorBytes = 512;
+
+// What an operator can do about damage (docs/damage.md).
+constexpr char kAdvice[] = "restore a checkpoint";
 
 using Families = std::vector<std::string>;
 
@@ -176,6 +181,32 @@ Status FindPositions(const LogStoreOptions& options, LogStore* store) {
   return {};
 }
 
+// Tables of the log and what the write-ahead files brought follow each other. (Inside a table a
+// hole is found when it is read.) Otherwise a table is missing that a damaged manifest forgot: it
+// may still lie there, and opening for writing would remove it.
+Status CheckTablesMeet(const LogStoreOptions& options, const LogStore& store) {
+  const RecoveryReport& report = store.report;
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  std::erase_if(tables, [](const auto& table) { return table.column_family_name != kLogFamily; });
+  std::sort(tables.begin(), tables.end(),
+            [](const auto& a, const auto& b) { return a.smallestkey < b.smallestkey; });
+  Seq next = report.first;
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    if (DecodeSeqKey(table.smallestkey).value_or(0) > next) break;
+    next = std::max(next, DecodeSeqKey(table.largestkey).value_or(0) + 1);
+  }
+  if (next > report.last) return {};
+  const auto key = EncodeSeqKey(next);
+  const rocksdb::Slice expected(key.data(), key.size());
+  const std::unique_ptr<rocksdb::Iterator> it(store.db->NewIterator(MakeReadOptions(), store.log));
+  it->Seek(expected);
+  if (it->Valid() && it->key() == expected) return {};
+  const std::string what = Named(options) + ": record " + std::to_string(next);
+  if (!it->status().ok()) return tl::unexpected(FromRocksDb(it->status(), what));
+  return MakeError(ErrorCode::kDataLoss, what + " is missing, although later ones are there");
+}
+
 // Whether a drop only says that the file ends too early: the trace of a kill or a power cut.
 bool IsTornEnd(const WalDrop& drop) {
   for (const char* words :
@@ -195,11 +226,27 @@ bool EndsInZeros(const std::string& path) {
   return std::all_of(sector.begin(), sector.end(), [](char byte) { return byte == 0; });
 }
 
+// A table in the directory that is none of the database's; "": there is none.
+Result<std::string> FindUnknownTable(const LogStoreOptions& options, const LogStore& store) {
+  rocksdb::Env* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto names, NamesIn(env, options.data_dir));
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  for (const std::string& name : names) {
+    if (!name.ends_with(".sst")) continue;
+    const bool known = std::any_of(tables.begin(), tables.end(),
+                                   [&](const auto& table) { return table.name == "/" + name; });
+    if (!known) return name;
+  }
+  return std::string();
+}
+
 // Compares what was recovered with what was known to be on disk. What nobody was promised may be
 // gone, and so may the end of a file that somebody cut; damage with promised records behind it is
 // an error.
 Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& drops,
-                 std::optional<Seq> synced, RecoveryReport* report) {
+                 std::optional<Seq> synced, LogStore& store) {
+  RecoveryReport* report = &store.report;
   for (const WalDrop& drop : drops) {
     report->dropped_bytes += drop.bytes;
     report->drops.push_back(drop.file + ": " + std::to_string(drop.bytes) +
@@ -207,22 +254,22 @@ Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& dro
   }
   if (!synced || *synced <= report->last) return {};
   report->synced_records_missing = *synced - report->last;
-  if (report->wal_files == 0) {
+  const auto refuse = [&](const std::string& why) {
     return MakeError(ErrorCode::kDataLoss,
-                     Named(options) + ": its write-ahead files are gone: the log ends at record " +
+                     Named(options) + ": " + why + ": the log ends at record " +
                          std::to_string(report->last) + ", expected " + std::to_string(*synced) +
-                         "; restore a checkpoint, or, to go on without them, remove the file " +
-                         kSyncedFile);
-  }
+                         "; to go on without them remove the file " + kSyncedFile + ", or " +
+                         kAdvice);
+  };
+  if (report->wal_files == 0) return refuse("its write-ahead files are gone");
+  // The records are in a table that a damaged manifest does not name; going on would remove it.
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::string table, FindUnknownTable(options, store));
+  if (!table.empty()) return refuse("the manifest does not know the table " + table);
   const auto damage = std::find_if_not(drops.begin(), drops.end(), [&](const WalDrop& drop) {
     return IsTornEnd(drop) || EndsInZeros(options.data_dir + "/" + drop.file);
   });
   if (damage == drops.end()) return {};
-  return MakeError(ErrorCode::kDataLoss,
-                   Named(options) + ": file " + damage->file + " is damaged (" + damage->reason +
-                       "): the log ends at record " + std::to_string(report->last) + ", expected " +
-                       std::to_string(*synced) + "; to go on without them remove the file " +
-                       kSyncedFile + ", or restore a checkpoint");
+  return refuse("file " + damage->file + " is damaged (" + damage->reason + ")");
 }
 
 // The first, read-only look. A `store` without db: there is nothing yet, or an unfinished creation.
@@ -236,15 +283,27 @@ Result<std::unique_ptr<LogStore>> Inspect(const LogStoreOptions& options) {
   auto opened = OpenDatabase(options, families, true, false, &drops);
   if (!opened) {
     if (Contains(families, kLogFamily) && Contains(families, kMetaFamily)) return opened;
+    // A damaged manifest forgets its families; our own file says whose it is.
+    if (std::filesystem::exists(options.data_dir + "/" + kSyncedFile)) return opened;
     return Foreign(options, opened.error().message);
   }
   std::unique_ptr<LogStore> store = std::move(*opened);
   CONDUCTOR_ASSIGN_OR_RETURN(const Finding finding, JudgeFormat(options, *store, families));
   if (finding == Finding::kUnfinished) return std::make_unique<LogStore>();
   CONDUCTOR_RETURN_IF_ERROR(FindPositions(options, store.get()));
+  CONDUCTOR_RETURN_IF_ERROR(CheckTablesMeet(options, *store));
   AddWalSizes(options, &store->report);
-  CONDUCTOR_RETURN_IF_ERROR(JudgeLoss(options, drops, synced, &store->report));
+  CONDUCTOR_RETURN_IF_ERROR(JudgeLoss(options, drops, synced, *store));
   return store;
+}
+
+// A database is there (HasDatabase said so), so a file that is not found is one of its own.
+Error AsDamage(Error error) {
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kDataLoss;
+  if (error.code == ErrorCode::kDataLoss && error.message.find(kAdvice) == std::string::npos) {
+    error.message += std::string("; ") + kAdvice;
+  }
+  return error;
 }
 
 Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& options) {
@@ -254,6 +313,7 @@ Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& option
     if (code != ErrorCode::kNotFound && code != ErrorCode::kUnavailable) break;
     store = Inspect(options);
   }
+  if (!store) return tl::unexpected(AsDamage(store.error()));
   return store;
 }
 
@@ -278,10 +338,10 @@ Status WriteFormat(const LogStoreOptions& options, LogStore* store) {
 Status CheckNothingWasLost(const LogStoreOptions& options) {
   const Seq synced = SyncedMark::Read(options.data_dir).value_or(0);
   if (synced == 0) return {};
-  return MakeError(
-      ErrorCode::kDataLoss,
-      Named(options) + ": the log is gone, expected one up to record " + std::to_string(synced) +
-          "; restore a checkpoint, or, to go on without it, " + "remove the file " + kSyncedFile);
+  return MakeError(ErrorCode::kDataLoss,
+                   Named(options) + ": the log is gone, expected one up to record " +
+                       std::to_string(synced) + "; to go on without it remove the file " +
+                       kSyncedFile + ", or " + kAdvice);
 }
 
 }  // namespace

@@ -55,21 +55,24 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
     CONDUCTOR_ASSIGN_OR_RETURN(log->owner_, OwnerLock::Acquire(chosen.data_dir));
   }
   CONDUCTOR_RETURN_IF_ERROR(log->OpenStore());
+  if (!chosen.read_only) {
+    // Here and not in OpenStore: what grows while the log is reopened goes on growing.
+    CONDUCTOR_RETURN_IF_ERROR(log->snapshots_.RemoveUnfinished());
+    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(chosen.data_dir));
+  }
   return log;
 }
 
 // The caller holds store_mutex_ exclusively, or is Open.
 Status RocksDbEventLog::OpenStore() {
   store_.reset();
+  // Listed first: a daemon that writes meanwhile cannot make one look ahead of the log.
+  CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> snapshots, snapshots_.List());
   CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions()));
   first_.store(store_->report.first, std::memory_order_release);
   last_.store(store_->report.last, std::memory_order_release);
   synced_.store(store_->report.last, std::memory_order_release);
-  if (!options_.read_only) {
-    CONDUCTOR_RETURN_IF_ERROR(snapshots_.RemoveUnfinished());
-    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options_.data_dir));
-  }
-  CONDUCTOR_RETURN_IF_ERROR(GoOnBehindSnapshots());
+  CONDUCTOR_RETURN_IF_ERROR(GoOnBehind(snapshots));
   if (options_.read_only) return {};
   GiveBackSpace();
   if (synced_mark_ == nullptr) {

@@ -91,7 +91,7 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   explicit RocksDbEventLog(Options options);
   LogStoreOptions StoreOptions() const;
   Status OpenStore();
-  Status GoOnBehindSnapshots();
+  Status GoOnBehind(const std::vector<SnapshotInfo>& snapshots);
   void GiveBackSpace();
   void NoteSynced(Seq seq);
   void Warn(const std::string& line) const;

@@ -25,8 +25,7 @@ void RocksDbEventLog::Warn(const std::string& line) const {
 
 // A log that ends before a good snapshot lost its end, but no record that counts: the snapshot
 // holds them. Their positions are not given to others. The caller is OpenStore.
-Status RocksDbEventLog::GoOnBehindSnapshots() {
-  CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> snapshots, snapshots_.List());
+Status RocksDbEventLog::GoOnBehind(const std::vector<SnapshotInfo>& snapshots) {
   for (const SnapshotInfo& snapshot : snapshots) {
     if (snapshot.seq <= LastSeq()) break;
     NullVisitor checks;

@@ -48,6 +48,17 @@ class ChunkedArray {
   // Only when no reader can hold `id` any more (RetireList).
   void Release(std::uint32_t id) { free_.push_back(id); }
 
+  // Gives the memory back when no id is in use: then no reader has one, and they begin anew.
+  void ShrinkIfEmpty() {
+    if (chunks_used_ == 0 || free_.size() + 1 < next_) return;
+    for (std::size_t i = 0; i < chunks_used_; ++i) {
+      delete[] chunks_[i].exchange(nullptr, std::memory_order_acq_rel);
+    }
+    chunks_used_ = 0;
+    next_ = 1;
+    free_ = {};
+  }
+
   // Ids handed out so far are below this.
   std::uint32_t end_id() const { return next_; }
   std::size_t bytes() const {

@@ -65,6 +65,19 @@ void RowView::Add(std::uint32_t slot, const Row* row) {
   Regroup();
 }
 
+void RowView::Append(const Row* row) {
+  order.push_back(static_cast<std::uint32_t>(slots.size()));
+  slots.push_back(row);
+}
+
+void RowView::Sort() {
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return std::tie(slots[a]->instance_id, slots[a]->dp_rank) <
+           std::tie(slots[b]->instance_id, slots[b]->dp_rank);
+  });
+  Regroup();
+}
+
 void RowView::Remove(std::uint32_t slot) {
   slots[slot] = nullptr;
   while (!slots.empty() && slots.back() == nullptr) slots.pop_back();
@@ -138,6 +151,13 @@ std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::stri
   if (it != row_slots_.end()) return it->second;
   Context& context = contexts_[id];
   const RowView* old = context.rows.load(std::memory_order_relaxed);
+  if (bulk_) {
+    const auto slot = static_cast<std::uint32_t>(old->size());
+    // It was made here, and nobody else has it yet.
+    const_cast<RowView*>(old)->Append(new Row{stream, instance_id, dp_rank, FindStream(stream)});
+    row_slots_[{id, stream}] = slot;
+    return slot;
+  }
   auto* rows = new RowView(*old);
   std::uint32_t slot = 0;
   while (slot < rows->size() && (*rows)[slot] != nullptr) ++slot;
@@ -146,6 +166,13 @@ std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::stri
   retired_.RetireObject(const_cast<RowView*>(old));
   row_slots_[{id, stream}] = slot;
   return slot;
+}
+
+void ContextTable::EndBulk() {
+  bulk_ = false;
+  for (ContextId id = 1; id < contexts_.end_id(); ++id) {
+    const_cast<RowView*>(contexts_[id].rows.load(std::memory_order_relaxed))->Sort();
+  }
 }
 
 void ContextTable::RemoveRow(ContextId id, StreamId stream) {

@@ -100,6 +100,8 @@ struct RowView {
   friend class ContextTable;
   void Add(std::uint32_t slot, const Row* row);
   void Remove(std::uint32_t slot);
+  void Append(const Row* row);
+  void Sort();
   void Regroup();
 };
 
@@ -149,6 +151,10 @@ class ContextTable {
   // The row of a stream, added when missing.
   std::uint32_t RowOf(ContextId id, StreamId stream, const std::string& instance_id,
                       std::uint32_t dp_rank);
+  // Between the two, rows are added without their order, which is made at the end: for a table that
+  // nobody reads yet. Nothing is removed meanwhile.
+  void BeginBulk() { bulk_ = true; }
+  void EndBulk();
   void RemoveRow(ContextId id, StreamId stream);
 
   // Streams, by StreamId, dense from 1.
@@ -165,6 +171,7 @@ class ContextTable {
   std::atomic<StreamId> streams_end_{1};
   SegmentMap by_key_;
   std::map<std::pair<ContextId, StreamId>, std::uint32_t> row_slots_;
+  bool bulk_ = false;
 };
 
 }  // namespace conductor

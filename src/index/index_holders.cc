@@ -291,7 +291,17 @@ bool PrefixIndex::CleanupSlice(std::size_t budget) {
     Merge(end);
   }
   while (left > 0 && unclean_ > 0) left -= SweepStep();
-  return unclean_ > 0 || !merges_.empty();
+  if (unclean_ > 0 || !merges_.empty()) return true;
+  if (entry_count_.load(std::memory_order_relaxed) == 0) ShrinkTables();
+  return false;
+}
+
+// Of an index without entries. (Runs give their memory back as they go.)
+void PrefixIndex::ShrinkTables() {
+  if (watch_ != nullptr) return;  // an image knows ids
+  entries_.ShrinkIfEmpty();
+  digest_names_.ShrinkIfEmpty();
+  digests_.ShrinkIfEmpty();
 }
 
 // One step of the sweep that forgets retired holders wherever they are: through all runs, then all

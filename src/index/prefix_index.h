@@ -315,6 +315,7 @@ class PrefixIndex {
   bool HasSharedName(ContextId context, std::uint64_t name) const;
   std::int64_t CleanRun(const RunView& run);
   std::int64_t SweepStep();
+  void ShrinkTables();
 
   // Holders of an entry (index_holders.cc).
   struct MixFacts;

@@ -4,15 +4,17 @@
 // Decision table (tests/src/service/recover_test.cc has a row each). "Reaches" means that the log
 // begins no later than the record after the snapshot; the start of the log is position 1.
 //
-//   newest snapshot | an older good one that reaches | log begins at 1 | outcome
-//   good, reaches   | -                              | -               | it, and the log behind it
-//   damaged         | yes                            | -               | that, with a warning
-//   damaged         | no                             | yes             | the log alone, with a
-//   warning damaged         | no                             | no              | kDataLoss, names
-//   every file good, no reach  | -                              | no              | kDataLoss,
-//   names the hole newer format    | -                              | -               |
-//   kFailedPrecondition none            | -                              | yes             | the
-//   log alone none            | -                              | no              | kDataLoss
+//   newest snapshot | an older good one | log from 1 | outcome
+//   good, reaches   |                   |            | it, and the log behind it
+//   damaged         | reaches           |            | that one, with a warning
+//   damaged         | no                | yes        | the log alone, with a warning
+//   damaged         | no                | no         | kDataLoss, names every file
+//   good, no reach  |                   | no         | kDataLoss, names the hole
+//   beyond the log  | as damaged: the log lost records that the snapshot holds (the log on disk
+//                   | goes on behind such a snapshot, so that it never is)
+//   newer format    |                   |            | kFailedPrecondition
+//   none            |                   | yes        | the log alone
+//   none            |                   | no         | kDataLoss
 #pragma once
 
 #include <cstdint>

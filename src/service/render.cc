@@ -128,10 +128,12 @@ Result<Service::LogLines> InspectRecords(const EventLog& log, Seq from, std::uin
   const Seq first = log.FirstSeq();
   if (from == 0) from = first;
   if (from < first) {
-    return MakeError(ErrorCode::kOutOfRange, "record " + std::to_string(from) +
-                                                 " was dropped: a snapshot holds what it said; "
-                                                 "the log begins at " +
-                                                 std::to_string(first));
+    return tl::unexpected(Error{ErrorCode::kOutOfRange,
+                                "record " + std::to_string(from) +
+                                    " was dropped: a snapshot holds what it said; the log begins "
+                                    "at " +
+                                    std::to_string(first),
+                                "out_of_range", "", -1});
   }
   found.next = from;
   if (count_max == 0 || from > found.last) return found;

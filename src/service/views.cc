@@ -63,6 +63,8 @@ Readiness ConductorService::Impl::GetReadiness() const {
       break;
   }
   readiness.total = std::max(readiness.total, readiness.replayed);
+  readiness.percent = 100;
+  readiness.seconds_left = 0;
   if (!streams_started_.load(std::memory_order_acquire)) {
     readiness.phase = "catching_up";
     return readiness;

@@ -86,11 +86,11 @@ std::size_t ImageCut::StepOnce() {
     case Phase::kRuns: {
       RunTable::View run;
       if (!index_.runs_.NextRun(&run_position_, &run)) return next_phase(Phase::kEntries);
-      return SaveRun(run);
+      return runs_.Has(run.base & ~kInRun) ? 1 : SaveRun(run);
     }
     case Phase::kEntries:
       if (entry_ >= end_entry_) return next_phase(Phase::kCopies);
-      return SaveEntry(entry_++);
+      return entries_.Has(entry_) ? ++entry_, 1 : SaveEntry(entry_++);
     case Phase::kCopies:
       if (copy_shard_ >= copy_shards_) return next_phase(Phase::kParts);
       return SaveCopies(copy_shard_++);
@@ -120,18 +120,24 @@ std::size_t ImageCut::StepOnce() {
 
 // --- at the last moment --------------------------------------------------------------------------
 
+// Behind the cursors everything is saved; before them, what is marked.
 void ImageCut::BeforeBlock(EntryId id) {
   if (IsInRun(id)) {
-    SaveRun(index_.runs_.ViewOf(id));
-  } else {
+    const RunTable::View run = index_.runs_.ViewOf(id);
+    const std::size_t position = run.base & ~kInRun;
+    if (phase_ != Phase::kRuns || position < run_position_ || runs_.Has(position)) return;
+    runs_.Add(position);
+    SaveRun(run);
+  } else if (phase_ <= Phase::kEntries && id >= entry_ && id < end_entry_ && !entries_.Has(id)) {
+    entries_.Add(id);
     SaveEntry(id);
   }
 }
 
 void ImageCut::OnNewBlock(EntryId id) {
   if (IsInRun(id)) {
-    runs_.Add(id & ~kInRun);
-  } else {
+    if (phase_ == Phase::kRuns && (id & ~kInRun) >= run_position_) runs_.Add(id & ~kInRun);
+  } else if (phase_ <= Phase::kEntries && id >= entry_ && id < end_entry_) {
     entries_.Add(id);
   }
 }
@@ -177,9 +183,7 @@ StateId ImageCut::SaveSet(StateId id) {
 }
 
 std::size_t ImageCut::SaveRun(const RunTable::View& run) {
-  const std::size_t position = run.base & ~kInRun;
-  if (!status_ || runs_.Has(position)) return 1;
-  runs_.Add(position);
+  if (!status_) return 1;
   std::uint32_t size = run.size();
   saved_ += size;
   run_sets_.resize(size);
@@ -208,8 +212,7 @@ std::size_t ImageCut::SaveRun(const RunTable::View& run) {
 }
 
 std::size_t ImageCut::SaveEntry(EntryId id) {
-  if (!status_ || id >= end_entry_ || entries_.Has(id)) return 1;
-  entries_.Add(id);
+  if (!status_) return 1;
   const Entry& e = index_.entries_[id];
   if (!e.in_use) return 1;
   ++saved_;

@@ -108,7 +108,9 @@ class ImageCut final : public ChangeWatch {
   StreamId stream_ = 1;
   std::size_t saved_ = 0;
 
-  Marks runs_, entries_, copies_;  // runs by position
+  // Ahead of the cursors: what is saved already, or was born later. Runs by position.
+  Marks runs_, entries_;
+  Marks copies_;
   std::unordered_set<StreamId> streams_;
   enum class SetFate : std::uint8_t { kUnknown, kNobody, kName, kBlock };
   std::vector<SetFate> sets_;  // by StateId

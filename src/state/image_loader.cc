@@ -19,7 +19,9 @@ NameRef Ref(const ImageName& name) {
 
 }  // namespace
 
-ImageLoader::ImageLoader() : state_(std::make_unique<StateMachine>()), index_(state_->index_) {}
+ImageLoader::ImageLoader() : state_(std::make_unique<StateMachine>()), index_(state_->index_) {
+  index_.contexts().BeginBulk();
+}
 ImageLoader::~ImageLoader() = default;
 
 // --- tables --------------------------------------------------------------------------------------
@@ -344,6 +346,7 @@ Status ImageLoader::OnParts(const ImageParts& piece) {
 Status ImageLoader::OnEnd(const ImageEnd& piece) {
   for (const PendingCopies& pending : copies_) CONDUCTOR_RETURN_IF_ERROR(PlaceCopies(pending));
   copies_.clear();
+  index_.contexts().EndBulk();
   index_.contexts().SkipStreams(next_stream_);
   state_->next_stream_ = next_stream_;
   for (const auto& [image_id, id] : sets_) {

@@ -1,8 +1,8 @@
 """Field case BL-40: kill -9 of the real daemon in a loop, against a twin that nobody disturbs.
 
 A publisher streams without end: chains, second copies, removals, clears. The daemon is killed after
-a random number of further batches, whether it is serving, catching up, or still rebuilding, and is
-started again. In the end both have seen the same stream, so both must have the same facts: equal
+a random number of further batches, whether it is serving, catching up, still rebuilding, or writing
+a snapshot, and is started again from the newest one. In the end both have seen the same stream, so both must have the same facts: equal
 answers, equal views, equal digests, nothing lost, nothing applied twice.
 
 CONDUCTOR_KILLS (default 20; 200 before a release) and CONDUCTOR_SEED choose the run.
@@ -10,6 +10,7 @@ CONDUCTOR_KILLS (default 20; 200 before a release) and CONDUCTOR_SEED choose the
 
 import os
 import random
+import re
 import threading
 
 from conductor_e2e import poll_until
@@ -22,6 +23,7 @@ PACE_S = 0.002  # between two bursts of the stream
 BURST = 4
 RING = 2_000_000
 CHAINS = 400
+SNAPSHOT_EVENTS = 800
 CHAIN_BLOCKS_MAX = 24
 
 
@@ -100,7 +102,9 @@ class Streaming(threading.Thread):
 def test_bl_40_killed_in_a_loop(new_daemon, publisher):
     print(f"CONDUCTOR_SEED={SEED} CONDUCTOR_KILLS={KILLS}")
     moments = random.Random(SEED)
-    daemon, twin = new_daemon(), new_daemon()
+    # The one that is killed takes snapshots all the time, the other none.
+    daemon = new_daemon(snapshot_interval_events=SNAPSHOT_EVENTS)
+    twin = new_daemon(snapshot_interval_events=0, snapshot_interval_s=0)
     p = publisher(ring=RING)
     daemon.register(p)
     twin.register(p)
@@ -136,6 +140,10 @@ def test_bl_40_killed_in_a_loop(new_daemon, publisher):
     assert compare(daemon, twin)
     daemon.restart()
     assert compare(daemon, twin)
+    made = daemon.log().count("event=snapshot ")
+    used = len(re.findall(r"event=rebuilt snapshot=[1-9]", daemon.log()))
+    print(f"snapshots={made} starts_from_one={used}")
+    assert made >= KILLS / 4 and used >= KILLS / 4
 
 
 def compare(daemon, twin):

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
+#include "storage/log_format.h"
+#include "storage/synced_mark.h"
 #include "tests/storage/scripted_life.h"
 
 namespace conductor::storage {
@@ -84,6 +88,24 @@ INSTANTIATE_TEST_SUITE_P(
         Sickness{"WriteError", Fault::kIoError, "Input/output error", ErrorCode::kUnavailable},
         Sickness{"SyncError", Fault::kSyncFailure, "Input/output error", ErrorCode::kUnavailable}),
     [](const auto& info) { return info.param.name; });
+
+// The mark is not RocksDB's file: a device that is always full stands in its place.
+TEST(SickMarkTest, FullDiskUnderTheMarkLosesTheMarkOnly) {
+  const TempDir dir;
+  ASSERT_TRUE(std::filesystem::create_directory(dir.data_dir()));
+  std::filesystem::create_symlink("/dev/full", dir.data_dir() + "/" + kSyncedFile);
+  const Record record{{Lost{1, 1, 1}}};
+  {
+    const auto log = RocksDbEventLog::Open({.data_dir = dir.data_dir()});
+    ASSERT_TRUE(log) << log.error().message;
+    ASSERT_TRUE((*log)->Append(std::vector<Record>{record}, Durability::kSynced));
+    EXPECT_TRUE((*log)->DropBelow(2));
+  }
+  EXPECT_EQ(SyncedMark::Read(dir.data_dir()), std::nullopt);
+  const auto log = RocksDbEventLog::Open({.data_dir = dir.data_dir()});
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_EQ((*log)->LastSeq(), 1u);
+}
 
 }  // namespace
 }  // namespace conductor::storage

@@ -149,6 +149,18 @@ TEST_F(SnapshotFilesTest, OnlyOneGrowsAtATime) {
   EXPECT_THAT(second.error().message, HasSubstr("another one is being written"));
 }
 
+TEST_F(SnapshotFilesTest, ReopeningTheLogLeavesAGrowingOneAlone) {
+  AppendTo(4);
+  const auto encoder = log_->NewEncoder();
+  const auto file = log_->CreateImage(4);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(SmallImage(4).Play(*encoder));
+  ASSERT_TRUE(log_->Reopen());
+  ASSERT_TRUE((*file)->Append(encoder->Take()));
+  const auto made = (*file)->Finish();
+  EXPECT_TRUE(made) << made.error().message;
+}
+
 TEST_F(SnapshotFilesTest, BytesThatDoNotReadBackAreNoSnapshot) {
   AppendTo(4);
   TestImage image = SmallImage(4);

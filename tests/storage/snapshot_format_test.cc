@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,37 @@ TEST(SnapshotFormatTest, GoldenFileOfVersion1IsWrittenAndReadForEver) {
   const Status read = ReadFromMemory(golden, 258, text);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(text.lines(), TextsOf(ExampleV1()));
+}
+
+// The document's bytes in their order; ".." stands for bytes left out.
+TEST(SnapshotFormatTest, DocumentShowsTheGoldenFile) {
+  std::ifstream file(CONDUCTOR_SOURCE_DIR "/docs/snapshot_format.md");
+  std::vector<std::string> stretches(1);
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## ")) inside = line == "## Worked example";
+    const std::size_t bar = line.find('|');
+    if (!inside || !line.starts_with("    ") || bar == std::string::npos) continue;
+    std::istringstream words(line.substr(0, bar));
+    for (std::string word; words >> word;) {
+      if (word == "..") {
+        stretches.emplace_back();
+      } else {
+        stretches.back().push_back(static_cast<char>(std::stoi(word, nullptr, 16)));
+      }
+    }
+  }
+  const std::string golden = Encode(ExampleV1());
+  EXPECT_TRUE(golden.starts_with(stretches.front()));
+  EXPECT_TRUE(golden.ends_with(stretches.back()));
+  std::size_t at = 0, shown = 0;
+  for (const std::string& stretch : stretches) {
+    const std::size_t found = golden.find(stretch, at);
+    ASSERT_NE(found, std::string::npos) << "behind offset " << at;
+    at = found + stretch.size();
+    shown += stretch.size();
+  }
+  EXPECT_GT(shown, 250u);
 }
 
 TEST(SnapshotFormatTest, RandomImagesComeBack) {

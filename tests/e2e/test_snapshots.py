@@ -1,0 +1,215 @@
+"""Snapshots as an operator meets them, and endless churn: BL-35, bounded memory and disk.
+
+CONDUCTOR_CHURN (default 60000; 200000 is the field case's own) is the number of tails that come and
+go. CONDUCTOR_SEED chooses their order.
+"""
+
+import os
+import pathlib
+import random
+import subprocess
+
+from conductor_e2e import CTL, DEADLINE_S, INSTRUMENTED, SLOWNESS, Daemon, poll_until
+from e2e_wire import R, S
+
+CHURN = int(os.environ.get("CONDUCTOR_CHURN", "60000")) // (10 if INSTRUMENTED else 1)
+SEED = int(os.environ.get("CONDUCTOR_SEED", "35"))
+ROOT_BLOCKS = 8
+TAIL_BLOCKS = 10
+LIVE_TAILS = 500
+SAMPLES = 10
+MIB = 1 << 20
+
+
+def directory_bytes(path):
+    total = 0
+    for file in pathlib.Path(path).rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except FileNotFoundError:  # files come and go
+            pass
+    return total
+
+
+def snapshot_files(daemon):
+    return sorted(pathlib.Path(daemon.data_dir, "snapshots").glob("*.snapshot"))
+
+
+def root_tokens():
+    return [token for block in range(ROOT_BLOCKS) for token in (1, block, 2, 3)]
+
+
+def tail_names(tail):
+    return [1_000 + tail * TAIL_BLOCKS + i for i in range(TAIL_BLOCKS)]
+
+
+def stored_tail(tail):
+    tokens = [token for i in range(TAIL_BLOCKS) for token in (tail, i, 4, 5)]
+    return S(tail_names(tail), tokens, p=ROOT_BLOCKS)
+
+
+def removed_tail(tail, chance):
+    names = tail_names(tail)
+    chance.shuffle(names)
+    if chance.random() < 0.1:
+        names.insert(chance.randrange(len(names)), 999_999_999)  # nobody has it
+    if chance.random() < 0.34:
+        return [R(names[:4]), R(names[4:])]
+    return [R(names)]
+
+
+def test_bl_35_endless_churn_keeps_memory_and_disk(new_daemon, publisher):
+    print(f"CONDUCTOR_SEED={SEED} CONDUCTOR_CHURN={CHURN}")
+    chance = random.Random(SEED)
+    daemon = new_daemon(snapshot_interval_events=5_000)
+    empty_bytes = daemon.metric("conductor_index_bytes")
+    p = publisher(ring=100)
+    daemon.register(p)
+    p.send(S(list(range(1, ROOT_BLOCKS + 1)), root_tokens()))
+    live, samples = [], []
+    for tail in range(CHURN):
+        events = [stored_tail(tail)]
+        live.append(tail)
+        if len(live) > LIVE_TAILS:
+            events += removed_tail(live.pop(chance.randrange(len(live))), chance)
+        p.send(*events)
+        if tail % 256 == 255:
+            daemon.wait_seq(p.next_seq - 1)  # no more on the way than the buffers take
+        if (tail + 1) % (CHURN // SAMPLES) == 0:
+            daemon.wait_seq(p.next_seq - 1)
+            samples.append(
+                {
+                    "rss": daemon.rss_bytes(),
+                    "index": daemon.metric("conductor_index_bytes"),
+                    "disk": directory_bytes(daemon.data_dir),
+                    "blocks": daemon.metric("conductor_blocks"),
+                }
+            )
+    print(*samples, sep="\n")
+    assert {sample["blocks"] for sample in samples} == {ROOT_BLOCKS + LIVE_TAILS * TAIL_BLOCKS}
+    warm = samples[SAMPLES // 2]  # every buffer and table has been as large as it gets
+    for sample in samples[SAMPLES // 2 :]:
+        assert sample["rss"] <= warm["rss"] * 1.05
+        assert sample["index"] <= warm["index"] * 1.05
+        # Two snapshots, the log of two intervals, and RocksDB's write-ahead files.
+        assert sample["disk"] <= 192 * MIB
+    status = daemon.status()
+    assert status["snapshots_made"] >= 4, status
+    assert status["log_first"] > 1, "the log is cut"
+    assert len(snapshot_files(daemon)) == 2
+    assert daemon.service()["LostRanges"] == []
+    digest = status["digest"]
+    daemon.verify()
+    daemon.restart()
+    assert daemon.status()["digest"] == digest
+    daemon.unregister()
+    poll_until(
+        lambda: daemon.metric("conductor_index_bytes") < empty_bytes + 4 * MIB,
+        "the memory of what was unregistered is given back",
+    )
+
+
+def fill(daemon, p, chains):
+    for chain in range(chains):
+        p.send(S([1 + chain * 8 + i for i in range(8)], [chain] * 32))
+    daemon.wait_seq(p.next_seq - 1)
+
+
+def start_expecting_exit(daemon, code):
+    daemon.launch()
+    assert daemon.process.wait(timeout=DEADLINE_S) == code, daemon.log()[-2000:]
+    daemon.process = None
+
+
+def flip_byte(path):
+    size = path.stat().st_size
+    with open(path, "r+b") as file:
+        file.seek(size // 2)
+        byte = file.read(1)
+        file.seek(size // 2)
+        file.write(bytes([byte[0] ^ 0x55]))
+
+
+def test_a_damaged_snapshot_falls_back_to_the_one_before(new_daemon, publisher):
+    daemon = new_daemon(snapshot_interval_events=0, snapshot_interval_s=0)
+    p = publisher()
+    daemon.register(p)
+    made = []
+    for _ in range(3):
+        fill(daemon, p, 50)
+        made.append(daemon.ctl("snapshot", "create")["seq"])
+    fill(daemon, p, 50)
+    digest = daemon.status()["digest"]
+    assert daemon.status()["log_first"] == made[1] + 1
+    older, newer = snapshot_files(daemon)
+    daemon.stop()
+
+    flip_byte(newer)
+    daemon.start()
+    assert "event=snapshot_unusable" in daemon.log() and str(newer) in daemon.log()
+    assert f"event=rebuilt snapshot={made[1]} " in daemon.log()
+    assert daemon.status()["digest"] == digest
+    daemon.verify()
+    assert snapshot_files(daemon) == [older]
+    assert len(list(newer.parent.glob("*.damaged"))) == 1, "kept for whoever wants to look"
+    daemon.stop()
+
+    # The last one, and the log behind it alone says too little: an error with a name, each time.
+    flip_byte(older)
+    for _ in range(2):
+        start_expecting_exit(daemon, 4)
+        assert "no snapshot reaches it" in daemon.log()
+        assert str(older) in daemon.log()
+
+
+def test_an_export_made_while_serving_starts_elsewhere(new_daemon, publisher, tmp_path):
+    daemon = new_daemon(snapshot_interval_events=0, snapshot_interval_s=0)
+    p = publisher()
+    daemon.register(p)
+    for _ in range(2):
+        fill(daemon, p, 50)
+        daemon.ctl("snapshot", "create")
+    fill(daemon, p, 20)
+    digest = daemon.status()["digest"]
+    target = tmp_path / "exported"
+    daemon.ctl("snapshot", "export", str(target))
+    assert not list(pathlib.Path(daemon.data_dir, "checkpoints").glob("*")), "nothing is left behind"
+    fill(daemon, p, 20)
+    assert daemon.status()["digest"] != digest
+
+    elsewhere = Daemon(tmp_path / "elsewhere")
+    imported = subprocess.run(
+        [CTL, "--data-dir", elsewhere.data_dir, "-o", "json", "snapshot", "import", str(target)],
+        capture_output=True, text=True, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert imported.returncode == 0, imported.stderr
+    p.stop()  # nobody is there to go on from
+    elsewhere.start(ready=False)
+    poll_until(lambda: elsewhere.get("/services").status == 200, "the state is back")
+    assert elsewhere.status()["digest"] == digest
+    elsewhere.stop()
+
+
+def test_kill_while_snapshots_are_written(new_daemon, publisher):
+    """Whatever moment it is, what is there afterwards is a whole snapshot or none."""
+    daemon = new_daemon(snapshot_interval_events=0, snapshot_interval_s=0)
+    p = publisher()
+    daemon.register(p)
+    fill(daemon, p, 2_000)
+    moments = random.Random(SEED)
+    for _ in range(5 if SLOWNESS == 1 else 2):
+        fill(daemon, p, 20)
+        command = [CTL, "--address", f"127.0.0.1:{daemon.ports['rpc_port']}", "snapshot", "create"]
+        taking = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(moments.randrange(4)):
+            daemon.get("/healthz")  # about a millisecond each
+        digest = daemon.status()["digest"] if moments.random() < 0.5 else None
+        daemon.kill()
+        taking.wait(timeout=DEADLINE_S)
+        daemon.start()
+        assert digest is None or daemon.status()["digest"] == digest
+        daemon.wait_seq(p.next_seq - 1)
+        daemon.verify()
+        for snapshot in daemon.ctl("snapshot", "list")["snapshots"]:
+            assert not snapshot.get("damage"), snapshot
+        assert not list(pathlib.Path(daemon.data_dir, "snapshots").glob("*.tmp*"))
