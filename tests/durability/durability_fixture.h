@@ -24,6 +24,7 @@ class DurabilityTest : public ::testing::Test {
   void StartTwin();
   void StartBoth() {
     node_.Start();
+    ASSERT_TRUE(IsReady(*node_));
     StartTwin();
   }
 
