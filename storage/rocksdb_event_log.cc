@@ -144,11 +144,16 @@ rocksdb::Status RocksDbEventLog::StoppedBy() const {
   return store_->db->Write(MakeWriteOptions(false), &nothing);
 }
 
-// RocksDB, as Debian builds it, aborts the process when a write-ahead file that failed before is
-// synced, unless it had been synced once. So who syncs looks first, and the first sync of each file
-// keeps writes out; the others need not.
 Status RocksDbEventLog::Sync() {
   const ReadLock lock(store_mutex_);
+  return SyncFiles();
+}
+
+// The caller holds store_mutex_. RocksDB, as Debian builds it, aborts the process when a write-ahead
+// file that failed before is synced, unless it had been synced once like this. So who syncs looks
+// first, the first sync of each file keeps writes out (the others need not), and it comes before
+// RocksDB is told to close the file.
+Status RocksDbEventLog::SyncFiles() {
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const Seq last = LastSeq();

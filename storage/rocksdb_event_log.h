@@ -94,6 +94,7 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status OpenStore();
   Status GoOnBehind(const std::vector<SnapshotInfo>& snapshots);
   void GiveBackSpace();
+  Status SyncFiles();
   rocksdb::Status StoppedBy() const;
   void NoteSynced(Seq seq);
   void Warn(const std::string& line) const;

@@ -77,6 +77,7 @@ Status RocksDbEventLog::DropBelow(Seq first) {
     if (!moved.ok()) return End(FromRocksDb(moved, Named() + ": first record"));
     first_.store(first, std::memory_order_release);
   }
+  CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
   GiveBackSpace();
   return {};
 }
@@ -119,7 +120,7 @@ Status RocksDbEventLog::SetAside(Seq seq) {
 Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
   const RetentionLock retention_lock(retention_mutex_);
   const ReadLock lock(store_mutex_);
-  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
   return WriteCheckpoint(StoreOptions(), store_->db.get(), snapshots_);
 }
 

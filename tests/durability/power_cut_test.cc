@@ -27,7 +27,7 @@ struct Kind {
   End end;
 };
 
-class PowerCutTest : public DurabilityTest, public ::testing::WithParamInterface<Kind> {
+class ServicePowerCutTest : public DurabilityTest, public ::testing::WithParamInterface<Kind> {
  protected:
   std::uint64_t Below(std::uint64_t bound) { return random_() % bound; }
 
@@ -77,7 +77,7 @@ class PowerCutTest : public DurabilityTest, public ::testing::WithParamInterface
   std::vector<std::string> attempted_, acknowledged_;
 };
 
-TEST_P(PowerCutTest, AtRandomMomentsLosesNothingForGood) {
+TEST_P(ServicePowerCutTest, AtRandomMomentsLosesNothingForGood) {
   StartEngines(kEngines);
   node_.options.log_sync = GetParam().policy;
   node_.options.snapshot_interval_events = 10;
@@ -100,7 +100,7 @@ TEST_P(PowerCutTest, AtRandomMomentsLosesNothingForGood) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, PowerCutTest,
+INSTANTIATE_TEST_SUITE_P(Policies, ServicePowerCutTest,
                          ::testing::Values(Kind{"Always", LogSync::kAlways, End::kPowerCut},
                                            Kind{"Interval", LogSync::kInterval, End::kPowerCut},
                                            Kind{"IntervalTorn", LogSync::kInterval,

@@ -35,7 +35,7 @@ const char* WordsOf(const Sickness& sickness) {
   return sickness.full ? "No space left on device" : "Input/output error";
 }
 
-class SickDiskTest : public DurabilityTest, public ::testing::WithParamInterface<Sickness> {
+class ServiceSickDiskTest : public DurabilityTest, public ::testing::WithParamInterface<Sickness> {
  protected:
   void FallSick() {
     const Sickness& sickness = GetParam();
@@ -80,7 +80,7 @@ class SickDiskTest : public DurabilityTest, public ::testing::WithParamInterface
   }
 };
 
-TEST_P(SickDiskTest, IsSaidAndHealsByItself) {
+TEST_P(ServiceSickDiskTest, IsSaidAndHealsByItself) {
   StartEngines(kEngines + 1);
   StartBoth();
   RegisterAtBoth(kEngines);
@@ -124,7 +124,7 @@ TEST_P(SickDiskTest, IsSaidAndHealsByItself) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Places, SickDiskTest,
+    Places, ServiceSickDiskTest,
     ::testing::Values(Sickness{"WalWriteFull", Place::kWrite, ".log", true},
                       Sickness{"WalWriteError", Place::kWrite, ".log", false},
                       Sickness{"WalSyncFull", Place::kSync, ".log", true},
@@ -139,9 +139,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Sickness{"EverySyncFails", Place::kSync, "", false}),
     [](const auto& info) { return info.param.name; });
 
-class SickSnapshotTest : public SickDiskTest {};
+class ServiceSickSnapshotTest : public ServiceSickDiskTest {};
 
-TEST_P(SickSnapshotTest, IsSaidAndStopsNothingElse) {
+TEST_P(ServiceSickSnapshotTest, IsSaidAndStopsNothingElse) {
   StartEngines(kEngines);
   StartBoth();
   RegisterAtBoth(kEngines);
@@ -175,7 +175,7 @@ TEST_P(SickSnapshotTest, IsSaidAndStopsNothingElse) {
   EXPECT_EQ(node_->Status().snapshot_error, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, SickSnapshotTest,
+INSTANTIATE_TEST_SUITE_P(Places, ServiceSickSnapshotTest,
                          ::testing::Values(Sickness{"WriteFull", Place::kWrite, ".snapshot", true},
                                            Sickness{"WriteError", Place::kWrite, ".snapshot",
                                                     false},
