@@ -40,8 +40,8 @@ class EventLog {
 
   // Forgets the records before `first`: FirstSeq() is at least that from now on, also after a
   // restart. kInvalidArgument: records before `first` are not on disk yet. Called when a durable
-  // snapshot holds what they said. The space comes back in whole files, soon. Errors change nothing
-  // and do not end the handle. Thread-safe.
+  // snapshot holds what they said. The space comes back in whole files, soon. Errors change
+  // nothing; one of the disk ends the handle, like Append's. Thread-safe.
   virtual Status DropBelow(Seq first) = 0;
 
   // The oldest and newest positions; first > last means empty.

@@ -66,6 +66,7 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
 // The caller holds store_mutex_ exclusively, or is Open.
 Status RocksDbEventLog::OpenStore() {
   store_.reset();
+  synced_file_ = 0;
   // Listed first: a daemon that writes meanwhile cannot make one look ahead of the log.
   CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> snapshots, snapshots_.List());
   CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions()));
@@ -113,6 +114,8 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
     if (!put.ok()) return End(FromRocksDb(put, Named() + ": batch of " + RecordName(seq)));
   }
   const bool sync = durability == Durability::kSynced;
+  const std::lock_guard<std::mutex> write_lock(write_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const rocksdb::Status written = store_->db->Write(MakeWriteOptions(sync), &batch);
   if (!written.ok()) {
     return End(FromRocksDb(
@@ -131,12 +134,37 @@ void RocksDbEventLog::NoteSynced(Seq seq) {
   synced_mark_->Advance(seq);
 }
 
+// Why RocksDB stopped by itself: a flush in the background failed.
+rocksdb::Status RocksDbEventLog::StoppedBy() const {
+  std::uint64_t errors = 0;
+  const bool known =
+      store_->db->GetIntProperty(rocksdb::DB::Properties::kBackgroundErrors, &errors);
+  if (!known || errors == 0) return rocksdb::Status::OK();
+  rocksdb::WriteBatch nothing;
+  return store_->db->Write(MakeWriteOptions(false), &nothing);
+}
+
 Status RocksDbEventLog::Sync() {
   const ReadLock lock(store_mutex_);
+  return SyncFiles();
+}
+
+// The caller holds store_mutex_. RocksDB, as Debian builds it, aborts the process when a write-ahead
+// file that failed before is synced, unless it had been synced once like this. So who syncs looks
+// first, the first sync of each file keeps writes out (the others need not), and it comes before
+// RocksDB is told to close the file.
+Status RocksDbEventLog::SyncFiles() {
+  std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const Seq last = LastSeq();
+  const rocksdb::Status stopped = StoppedBy();
+  if (!stopped.ok()) return End(FromRocksDb(stopped, Named() + ": sync"));
+  std::unique_ptr<rocksdb::LogFile> file;
+  const bool known = store_->db->GetCurrentWalFile(&file).ok();
+  if (known && file->LogNumber() == synced_file_) write_lock.unlock();
   const rocksdb::Status synced = store_->db->SyncWAL();
   if (!synced.ok()) return End(FromRocksDb(synced, Named() + ": sync"));
+  if (known && write_lock.owns_lock()) synced_file_ = file->LogNumber();
   NoteSynced(last);
   return {};
 }

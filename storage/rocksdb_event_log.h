@@ -31,6 +31,7 @@
 
 namespace rocksdb {
 class Env;
+class Status;
 }  // namespace rocksdb
 
 namespace conductor::storage {
@@ -93,6 +94,8 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status OpenStore();
   Status GoOnBehind(const std::vector<SnapshotInfo>& snapshots);
   void GiveBackSpace();
+  Status SyncFiles();
+  rocksdb::Status StoppedBy() const;
   void NoteSynced(Seq seq);
   void Warn(const std::string& line) const;
   Status CheckWritable() const;
@@ -113,6 +116,11 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   std::atomic<Seq> first_{1};
   std::atomic<Seq> last_{0};
   std::atomic<Seq> synced_{0};  // written by who synced, read by who drops. Invariant: <= last_.
+
+  // Held while something is written, so that who syncs knows whether that failed. Taken after
+  // store_mutex_.
+  std::mutex write_mutex_;
+  std::uint64_t synced_file_ = 0;  // guarded by write_mutex_: RocksDB's number of a synced file
 
   mutable std::mutex ended_mutex_;
   std::optional<Error> ended_;  // guarded by ended_mutex_: why the handle takes no more writes

@@ -70,10 +70,14 @@ Status RocksDbEventLog::DropBelow(Seq first) {
                          ", but the log is on disk up to " + std::to_string(synced));
   }
   if (first > FirstSeq()) {
+    const std::lock_guard<std::mutex> write_lock(write_mutex_);
+    CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
     const rocksdb::Status moved = WriteFirst(*store_, first);
-    if (!moved.ok()) return tl::unexpected(FromRocksDb(moved, Named() + ": first record"));
+    // The write-ahead file is the log's too: what it did not take, or sync, ends the handle.
+    if (!moved.ok()) return End(FromRocksDb(moved, Named() + ": first record"));
     first_.store(first, std::memory_order_release);
   }
+  CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
   GiveBackSpace();
   return {};
 }
@@ -116,7 +120,7 @@ Status RocksDbEventLog::SetAside(Seq seq) {
 Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
   const RetentionLock retention_lock(retention_mutex_);
   const ReadLock lock(store_mutex_);
-  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
   return WriteCheckpoint(StoreOptions(), store_->db.get(), snapshots_);
 }
 

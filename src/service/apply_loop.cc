@@ -58,6 +58,7 @@ void ConductorService::Impl::ApplyLoop() {
       if (recovered == Recovered::kRebuilt) work.frames.clear();
     }
     if (!work.commands.empty()) RunCommands(std::move(work.commands));
+    if (phase_.load() == Phase::kFatal) break;
     if (!work.frames.empty() && !CommitFrames(std::move(work.frames))) break;
     if (!StayBelowCaps()) break;
     imaging = snapshotter_.Step(*state_.load(), applied_.load());
@@ -248,15 +249,7 @@ void ConductorService::Impl::FlushBatch(Batch& batch) {
     return;
   }
   if (!seq) {
-    const std::string why = "the log cannot be written: " + seq.error().message;
-    const Recovered recovered = RecoverLog(/*after_write=*/true);
-    if (recovered != Recovered::kPresent) {
-      for (auto& command : batch.registers) command.done.set_value(NotReady(why));
-      for (auto& command : batch.unregisters) command.done.set_value(NotReady(why));
-      if (recovered == Recovered::kRetry) StartStreams();  // those that were to be unregistered
-      batch = Batch{};
-      return;
-    }
+    if (!RecoverBatch(batch, seq.error().message)) return;
     seq = writer_.appended();
   }
   Apply(batch.record, *seq);
@@ -267,6 +260,24 @@ void ConductorService::Impl::FlushBatch(Batch& batch) {
                            std::to_string(command.key.dp_rank));
   }
   batch = Batch{};
+}
+
+bool ConductorService::Impl::RecoverBatch(Batch& batch, const std::string& error) {
+  bool answered = false;
+  const auto refuse = [&](const std::string& why) {
+    if (std::exchange(answered, true)) return;
+    for (auto& command : batch.registers) command.done.set_value(NotReady(why));
+    for (auto& command : batch.unregisters) command.done.set_value(NotReady(why));
+  };
+  const Recovered recovered = RecoverLog(/*after_write=*/true, refuse);
+  if (recovered == Recovered::kPresent && !answered) return true;
+  // Refused and there nevertheless: asking again finds it done.
+  if (recovered == Recovered::kPresent) Apply(batch.record, writer_.appended());
+  refuse("the log cannot be written: " + error);
+  // New ones, and those that were to be unregistered.
+  if (recovered == Recovered::kPresent || recovered == Recovered::kRetry) StartStreams();
+  batch = Batch{};
+  return false;
 }
 
 void ConductorService::Impl::FinishRegister(RegisterCommand& command) {

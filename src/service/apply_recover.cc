@@ -96,9 +96,15 @@ void ConductorService::Impl::StopStreams() {
 }
 
 // New static registrations are registered; ones that vanished from the file, or changed, are
-// unregistered first.
+// unregistered first. What the log did not take is tried again: by then it takes writes.
 void ConductorService::Impl::ReconcileStatic() {
+  while (!TryReconcileStatic() && !queue_.stopping() && phase_.load() == Phase::kServing) {
+  }
+}
+
+bool ConductorService::Impl::TryReconcileStatic() {
   std::vector<Command> vanished, wanted;
+  std::vector<std::future<Result<std::string>>> gone;
   std::map<ServiceKey, const Registration*> keys;
   for (const Registration& r : static_registrations_) keys[r.Key()] = &r;
   for (const auto& [id, facts] : state().streams()) {
@@ -106,10 +112,17 @@ void ConductorService::Impl::ReconcileStatic() {
     auto it = keys.find(have.Key());
     const bool same = it != keys.end() && it->second->FirstDifference(have).empty();
     if (have.origin == RegistrationOrigin::kStatic ? !same : (it != keys.end() && !same)) {
-      vanished.emplace_back(UnregisterCommand{have.Key(), {}});
+      UnregisterCommand command{have.Key(), {}};
+      gone.push_back(command.done.get_future());
+      vanished.emplace_back(std::move(command));
     }
   }
   RunCommands(std::move(vanished));
+  bool done = true;
+  for (auto& outcome : gone) {
+    const auto result = outcome.get();
+    done = done && (result || result.error().reason != kNotReadyReason);
+  }
   std::vector<std::future<Result<RegisterOutcome>>> outcomes;
   for (const Registration& r : static_registrations_) {
     RegisterCommand command{r, {}};
@@ -117,24 +130,29 @@ void ConductorService::Impl::ReconcileStatic() {
     wanted.emplace_back(std::move(command));
   }
   RunCommands(std::move(wanted));
+  std::vector<std::string> refused;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     auto outcome = outcomes[i].get();
     if (outcome) continue;
+    done = done && outcome.error().reason != kNotReadyReason;
     const std::string name = LogName(static_registrations_[i].Key());
     Log(LogLevel::kError,
         "event=static_registration_refused " + name + " error=\"" + outcome.error().message + "\"");
-    MutexLock lock(catalogue_mutex_);
-    refused_statics_.push_back(name + ": " + outcome.error().message);
+    refused.push_back(name + ": " + outcome.error().message);
   }
+  MutexLock lock(catalogue_mutex_);
+  refused_statics_ = std::move(refused);
+  return done;
 }
 
-ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_write) {
+ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(
+    bool after_write, const std::function<void(const std::string& why)>& on_wait) {
   Log(LogLevel::kError, "event=log_failed error=\"" + writer_.error() +
                             "\" action=\"ingestion and registrations wait\"");
   std::int64_t wait_ms = kRecoverWaitMsMin;
+  bool told = false;
   while (!queue_.stopping()) {
     RefuseCommands("the log cannot be written: " + writer_.error());
-    snapshotter_.RefuseRequests("the log cannot be written: " + writer_.error());
     const LogWriter::Recovery recovery = writer_.Recover();
     if (recovery == LogWriter::Recovery::kGoOn || recovery == LogWriter::Recovery::kRecordPresent) {
       Log(LogLevel::kInfo, "event=log_recovered seq=" + std::to_string(writer_.appended()));
@@ -150,6 +168,9 @@ ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(bool after_
       StartStreams();
       return Recovered::kRebuilt;
     }
+    const std::string why = "the log cannot be written: " + writer_.error();
+    if (!std::exchange(told, true) && on_wait) on_wait(why);
+    snapshotter_.Refuse(why);
     queue_.WaitForStop(std::chrono::milliseconds(wait_ms));
     wait_ms = std::min(wait_ms * 2, kRecoverWaitMsMax);
   }

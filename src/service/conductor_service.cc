@@ -7,7 +7,7 @@
 namespace conductor {
 
 tl::unexpected<Error> NotReady(const std::string& message) {
-  return tl::unexpected(Error{ErrorCode::kUnavailable, message, "not_ready", "", -1});
+  return tl::unexpected(Error{ErrorCode::kUnavailable, message, kNotReadyReason, "", -1});
 }
 
 ConductorService::Impl::Impl(ServiceOptions options, EventLog& log, SnapshotStore& snapshots,

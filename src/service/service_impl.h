@@ -76,6 +76,8 @@ class ConductorService::Impl {
   bool Rebuild();
   void SetState(StateMachine* state);
   void ReconcileStatic();
+  // False: the log did not take all of it.
+  bool TryReconcileStatic();
   void StartStreams();
   // False: stopping.
   bool CommitFrames(std::vector<ApplyQueue::FrameItem> frames);
@@ -87,6 +89,9 @@ class ConductorService::Impl {
   void RunCommands(std::vector<Command> commands);
   struct Batch;
   void FlushBatch(Batch& batch);
+  // The batch that could not be written, as soon as it is known what became of it. True: its record
+  // is in the log after all, and those who wait for it were not answered yet.
+  bool RecoverBatch(Batch& batch, const std::string& error);
   void AddToBatch(Batch& batch, RegisterCommand command);
   void AddToBatch(Batch& batch, UnregisterCommand command);
   void FinishRegister(RegisterCommand& command);
@@ -97,8 +102,11 @@ class ConductorService::Impl {
     kPresent,   // the same, but the record whose write failed is in it: it only has to be applied
     kRebuilt,   // the log had lost records: the state is what it holds, the streams began again
   };
-  // Blocks until the log takes writes again. `after_write`: a write has just failed.
-  Recovered RecoverLog(bool after_write);
+  // Blocks until the log takes writes again. `after_write`: a write has just failed. `on_wait` is
+  // called once, with the reason, when that takes longer than one attempt: whoever waits for that
+  // write is answered then.
+  Recovered RecoverLog(bool after_write,
+                       const std::function<void(const std::string& why)>& on_wait = {});
   void StopStreams();
   static void Refuse(Command& command, const std::string& why);
   void RefuseCommands(const std::string& why);
@@ -151,6 +159,7 @@ class ConductorService::Impl {
 // instance=.. tenant=.. dp_rank=.. of a log line.
 std::string LogName(const ServiceKey& key);
 
+inline constexpr const char* kNotReadyReason = "not_ready";
 // Text of an error that means "ask again later".
 tl::unexpected<Error> NotReady(const std::string& message);
 

@@ -161,7 +161,8 @@ void Snapshotter::Abandon(const std::string& why) {
   changed_.NotifyAll();
 }
 
-void Snapshotter::RefuseRequests(const std::string& why) {
+void Snapshotter::Refuse(const std::string& why) {
+  if (cutting()) Abandon(why);
   std::vector<std::promise<Outcome>> refused;
   {
     MutexLock lock(mutex_);

@@ -61,10 +61,11 @@ class Snapshotter {
   bool Step(StateMachine& state, Seq seq);
   // Whether what is being taken still needs the state.
   bool cutting() const { return cut_ != nullptr; }
-  // Whoever waits for the next one hears why there is none.
-  void RefuseRequests(const std::string& why);
   // Gives up what is being taken: its state goes.
   void Abandon(const std::string& why);
+  // The apply thread will not come to it soon: gives up what it is cutting, and refuses those who
+  // wait for the next one.
+  void Refuse(const std::string& why);
 
   // --- any thread -------------------------------------------------------------------------------
   // One of the state as it is when the apply thread comes to it.

@@ -63,6 +63,10 @@ Readiness ConductorService::Impl::GetReadiness() const {
       break;
   }
   readiness.total = std::max(readiness.total, readiness.replayed);
+  if (writer_.failed()) {
+    readiness.phase = "log_failed";
+    return readiness;
+  }
   readiness.percent = 100;
   readiness.seconds_left = 0;
   if (!streams_started_.load(std::memory_order_acquire)) {
@@ -86,8 +90,8 @@ Readiness ConductorService::Impl::GetReadiness() const {
     }
     caught_up_.store(true, std::memory_order_release);
   }
-  readiness.ready = !writer_.failed();
-  readiness.phase = readiness.ready ? "ready" : "log_failed";
+  readiness.ready = true;
+  readiness.phase = "ready";
   return readiness;
 }
 

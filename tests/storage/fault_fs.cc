@@ -175,14 +175,14 @@ void FaultFs::Restore(std::mt19937_64* random) {
   powered_ = true;
 }
 
-void FaultFs::FailWrites(const std::string& suffix, IOStatus error, int skip) {
+void FaultFs::FailWrites(const std::string& part, IOStatus error, int skip) {
   const Lock lock(mutex_);
-  write_failure_ = Failure{suffix, std::move(error), skip};
+  write_failure_ = Failure{part, std::move(error), skip};
 }
 
-void FaultFs::FailSyncs(const std::string& suffix, IOStatus error, int skip) {
+void FaultFs::FailSyncs(const std::string& part, IOStatus error, int skip) {
   const Lock lock(mutex_);
-  sync_failure_ = Failure{suffix, std::move(error), skip};
+  sync_failure_ = Failure{part, std::move(error), skip};
 }
 
 void FaultFs::Heal() {
@@ -233,7 +233,7 @@ IOStatus FaultFs::JudgeFault(Operation operation, const std::string& path, std::
 
 IOStatus FaultFs::Judge(std::optional<Failure>& failure, const std::string& path) {
   if (!powered_) return CheckPower();
-  if (!failure || !path.ends_with(failure->suffix)) return IOStatus::OK();
+  if (!failure || path.find(failure->part) == std::string::npos) return IOStatus::OK();
   if (failure->skip-- > 0) return IOStatus::OK();
   failure->skip = 0;
   return failure->error;
@@ -248,7 +248,9 @@ IOStatus FaultFs::BeforeWrite(const std::string& path, std::size_t* bytes) {
 IOStatus FaultFs::BeforeSync(const std::string& path) {
   const Lock lock(mutex_);
   IOStatus status = Judge(sync_failure_, path);
-  return status.ok() ? JudgeFault(Operation::kSync, path, nullptr) : status;
+  if (status.ok()) return JudgeFault(Operation::kSync, path, nullptr);
+  if (powered_) files_[path].sync_failed = true;
+  return status;
 }
 
 // Renames, links and deletions need no space; only a power cut is about them. The caller has the

@@ -37,10 +37,10 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   // Of each file a random part of what was not synced stays; now and then its end is zeros.
   void RestorePowerTorn(std::uint64_t seed);
 
-  // The write (or sync) of a file whose name ends in `suffix` fails with `error`, from the one
+  // The write (or sync) of a file whose path has `part` in it fails with `error`, from the one
   // after `skip` successful ones on, until Heal.
-  void FailWrites(const std::string& suffix, rocksdb::IOStatus error, int skip = 0);
-  void FailSyncs(const std::string& suffix, rocksdb::IOStatus error, int skip = 0);
+  void FailWrites(const std::string& part, rocksdb::IOStatus error, int skip = 0);
+  void FailSyncs(const std::string& part, rocksdb::IOStatus error, int skip = 0);
   void Heal();
 
   // Every operation that changes the disk is counted. The n-th (from 0) that the fault is about
@@ -86,7 +86,7 @@ class FaultFs : public rocksdb::FileSystemWrapper {
     bool sync_failed = false;  // then `synced` stays
   };
   struct Failure {
-    std::string suffix;
+    std::string part;
     rocksdb::IOStatus error;
     int skip = 0;
   };

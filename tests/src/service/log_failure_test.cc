@@ -146,6 +146,57 @@ TEST_P(LogFailureTest, WhileTheLogFailsQueriesGoOnAndTheRestWaits) {
   ExpectStateIsTheLogs();
 }
 
+// Who came upon the failure is refused like those after him, however long the disk stays sick.
+TEST_P(LogFailureTest, RegistrationThatMetTheFailureDoesNotWaitForItsEnd) {
+  StartReady();
+  log_.SetReopenFails(true);
+  log_.inner.FailNextAppendForTest(DiskError(), /*written=*/false);
+  const auto refused = service_->Register(Request("a"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(refused.error().reason, "not_ready");
+  EXPECT_NE(refused.error().message.find("no space left"), std::string::npos);
+  EXPECT_EQ(service_->GetReadiness().phase, "log_failed");
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
+  EXPECT_EQ(log_.LastSeq(), 0u);
+  MustRegister("a");
+  ExpectStateIsTheLogs();
+}
+
+TEST_P(LogFailureTest, RefusedRegistrationThatIsInTheLogNeverthelessIsServed) {
+  StartReady();
+  log_.SetReopenFails(true);
+  log_.inner.FailNextAppendForTest(DiskError(), /*written=*/true);
+  ASSERT_FALSE(service_->Register(Request("a")));
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(changes_.WaitFor([&] { return source_.Count("start 1") == 1; }));
+  const auto again = service_->Register(Request("a"));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->already);
+  EXPECT_EQ(log_.LastSeq(), 1u);
+  ExpectStateIsTheLogs();
+}
+
+TEST_P(LogFailureTest, SnapshotThatMetTheFailureDoesNotWaitForItsEnd) {
+  StartReady();
+  const StreamId stream = MustRegister("a");
+  log_.SetReopenFails(true);
+  log_.Hold();
+  ASSERT_TRUE(Offer(stream, 0));
+  log_.WaitForHeldAppend();
+  Result<SnapshotInfo> snapshot = MakeError(ErrorCode::kInternal, "not asked");
+  std::thread asking([&] { snapshot = service_->CreateSnapshot(); });
+  log_.inner.FailNextAppendForTest(DiskError(), /*written=*/false);
+  log_.Release();
+  asking.join();
+  ASSERT_FALSE(snapshot);
+  EXPECT_EQ(snapshot.error().reason, "not_ready");
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(WaitForHits("a", 0));
+  EXPECT_TRUE(service_->CreateSnapshot());
+}
+
 TEST_P(LogFailureTest, StopAnswersThoseWhoWaitForAFailedLog) {
   StartReady();
   log_.SetReopenFails(true);

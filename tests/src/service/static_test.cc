@@ -112,5 +112,17 @@ TEST_F(StaticRegistrationTest, AConflictIsReportedAndTheOthersAreServed) {
   EXPECT_EQ(Instances(), (Names{"a", "c"}));
 }
 
+TEST_F(StaticRegistrationTest, TheyAreMadeWhenTheLogTakesWritesAgain) {
+  log_.SetReopenFails(true);
+  log_.inner.FailNextAppendForTest(DiskError(), /*written=*/false);
+  Start({Static("a"), Static("b")});
+  ASSERT_TRUE(changes_.WaitFor([&] { return log_.reopens() >= 2; }));
+  EXPECT_EQ(service_->GetReadiness().phase, "log_failed");
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
+  EXPECT_EQ(Instances(), (Names{"a", "b"}));
+  EXPECT_TRUE(service_->GetStatus()->refused_statics.empty());
+}
+
 }  // namespace
 }  // namespace conductor
