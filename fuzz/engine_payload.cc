@@ -94,7 +94,7 @@ void RunPayload(Translation& translation, PublisherType type, Bytes payload) {
   RequireNothingLost(outcome.frame, RequireConsistent(*batch));
   Require(outcome.frame.publisher_time_us == batch->publisher_time_us, "the time is the batch's");
   for (const WireEvent& event : batch->events) {
-    if (event.cache_salt) RequireSecret(*event.cache_salt, payload, outcome);
+    if (event.cache_salt) RequireSecret(std::string(*event.cache_salt), payload, outcome);
   }
 }
 

@@ -29,7 +29,7 @@ auto Coordinates(const ObjectKey& key) {
   const bool spelled = key.half != ObjectKey::Half::kNone;
   return std::tuple(key.tp_rank, key.pp_rank, key.pcp_rank, key.dcp_rank, key.layer_id, key.half,
                     key.group, key.cache_prefix, key.cache_role, key.cache_family, key.tag,
-                    spelled ? std::string() : key.suffix);
+                    spelled ? std::string_view() : key.suffix);
 }
 
 ObjectKey RequireWellFormed(std::string_view text, HashStrategy strategy) {

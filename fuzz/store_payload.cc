@@ -59,7 +59,7 @@ void RunPayload(Translation& translation, HashStrategy strategy, Bytes payload) 
   RequireNothingLost(outcome.frame, RequireConsistent(*batch));
   Require(outcome.frame.publisher_time_us == batch->publisher_time_us, "the time is the batch's");
   for (const StoreEvent& event : batch->events) {
-    if (event.additional_salt) RequireSecret(*event.additional_salt, payload, outcome);
+    if (event.additional_salt) RequireSecret(std::string(*event.additional_salt), payload, outcome);
   }
 }
 

@@ -13,13 +13,13 @@ namespace {
 // What the engine hashed into every block besides its tokens, as far as the wire holds no keys of
 // the block: releases that do not put them there leave what the event says of the adapter; a salt
 // stays hidden.
-ExtraKeys KeysOfAllBlocks(const WireEvent& event) {
-  if (event.extra_keys_on_wire) return {};
+std::optional<ExtraKeyView> KeyOfAllBlocks(const WireEvent& event) {
+  if (event.extra_keys_on_wire) return std::nullopt;
   if (event.lora_name && !event.lora_name->empty()) {
-    return {{ExtraKey::Kind::kText, *event.lora_name, 0}};
+    return ExtraKeyView{ExtraKey::Kind::kText, *event.lora_name, 0};
   }
-  if (event.lora_id) return {{ExtraKey::Kind::kInteger, "", *event.lora_id}};
-  return {};
+  if (event.lora_id) return ExtraKeyView{ExtraKey::Kind::kInteger, {}, *event.lora_id};
+  return std::nullopt;
 }
 
 // Digests recomputed block by block; unknown from the first block on that cannot be computed.
@@ -59,25 +59,28 @@ void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stor
   if (event.opaque_extra_keys) chain.known = false;
 
   const DigestCache::Scope scope = ScopeOf(adapter.name);
-  const ExtraKeys keys_of_all = sglang ? ExtraKeys{} : KeysOfAllBlocks(event);
+  const std::optional<ExtraKeyView> key_of_all = sglang ? std::nullopt : KeyOfAllBlocks(event);
+  ExtraKeyList keys_of_all;
+  if (key_of_all) keys_of_all = std::span(&*key_of_all, 1);
   stored.blocks.reserve(event.names.size());
   for (std::size_t i = 0; i < event.names.size(); ++i) {
     StoredBlock& block = stored.blocks.emplace_back();
     block.name = event.names[i];
     const auto own = tokens.subspan(i * step, length);
     const bool first = i == 0 && !event.parent;
-    ExtraKeys remaining;
-    if (!sglang && i < event.extra_keys.size() && !event.extra_keys[i].empty()) {
-      SplitKeys split = SplitExtraKeys(event.extra_keys[i], adapter.name, event.lora_id, first);
+    ExtraKeyList own_keys, remaining;
+    const bool has_own_keys = !sglang && i < event.extra_keys.size();
+    if (has_own_keys) {
+      own_keys = event.extra_keys[i];
+      const SplitKeyViews split = SplitExtraKeyViews(own_keys, adapter.name, event.lora_id, first);
       if (split.salt) stored.salt = DigestSalt(*split.salt);
-      remaining = std::move(split.remaining);
+      remaining = split.remaining;
     }
     block.fingerprint = FingerprintV1(own, remaining);
     if (!chain.known) continue;
     cache_.Prefetch(scope, block.name);
-    const bool own_keys = !sglang && i < event.extra_keys.size();
     const auto digest =
-        hasher_.HashBlock(chain.parent(), own, own_keys ? event.extra_keys[i] : keys_of_all);
+        hasher_.HashBlock(chain.parent(), own, has_own_keys ? own_keys : keys_of_all);
     if (!digest) {
       chain.known = false;
       continue;
@@ -92,7 +95,7 @@ void Translator::FillBlocks(const WireEvent& event, const Adapter& adapter, Stor
 // The digest recomputed for a block of this stream, from what this thread has seen or the state.
 std::optional<Digest> Translator::DigestOf(const Adapter& adapter, const BlockName& name) {
   if (auto digest = cache_.Find(ScopeOf(adapter.name), name)) return digest;
-  auto digest = digests_.FindDigest(stream_, adapter.name, name);
+  auto digest = digests_.FindDigest(stream_, std::string(adapter.name), name);
   if (digest && !state_is_this_life_ && !IsNameOf(name, *digest)) return std::nullopt;
   return digest;
 }
@@ -103,10 +106,10 @@ bool Translator::IsNameOf(const BlockName& name, const Digest& digest) const {
                     [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
 }
 
-DigestCache::Scope Translator::ScopeOf(const std::string& adapter) {
+DigestCache::Scope Translator::ScopeOf(std::string_view adapter) {
   if (const auto known = scopes_.find(adapter); known != scopes_.end()) return known->second;
   if (scopes_.size() >= kAdapterScopesMax) scopes_.clear();
-  return scopes_[adapter] = cache_.NewScope();
+  return scopes_.emplace(adapter, cache_.NewScope()).first->second;
 }
 
 }  // namespace conductor

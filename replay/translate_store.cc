@@ -15,8 +15,8 @@ std::optional<Tier> TierOfMedium(Medium medium) {
 }
 
 // What differs from the registration; empty: the same, or not said.
-std::string OwnText(const std::optional<std::string>& text, const std::string& registered) {
-  return text && *text != registered ? *text : std::string();
+std::string_view OwnText(const std::optional<std::string_view>& text, std::string_view registered) {
+  return text && *text != registered ? *text : std::string_view();
 }
 
 }  // namespace
@@ -55,7 +55,9 @@ void Translator::TranslateObject(const StoreEvent& event, Frame& frame) {
     object.block_size = static_cast<std::uint32_t>(block_size);
   }
   object.name.projected = event.name->projected;
-  object.part = PartOf(event);
+  part_.clear();
+  AppendPart(event, &part_);
+  object.part = part_;
   if (event.kind == StoreEvent::Kind::kStored) {
     frame.events.emplace_back(std::move(object));
     return;
@@ -73,7 +75,8 @@ void Translator::TranslateObject(const StoreEvent& event, Frame& frame) {
 }
 
 void Translator::TranslatePoolCleared(const StoreEvent& event, Frame& frame) {
-  frame.events.emplace_back(PoolCleared{event.backend_id, event.tenant_id});
+  frame.events.emplace_back(
+      PoolCleared{std::string(event.backend_id), std::string(event.tenant_id)});
 }
 
 }  // namespace conductor

@@ -107,10 +107,10 @@ void Translator::FindCountingGroup(const WireBatch& batch, std::vector<Fact>& fa
 void Translator::TranslateStored(const WireEvent& event, Frame& frame) {
   if (!CountsHere(event, frame) || event.names.empty()) return;
   if (!HasFittingLength(event, frame)) return;
-  Adapter adapter = AdapterOf(event);
+  const Adapter adapter = AdapterOf(event);
   Stored stored;
   stored.tier = *TierOf(event);
-  stored.lora_name = adapter.name_in_fact;
+  if (!adapter.registered) stored.lora_name.emplace(adapter.name);
   stored.has_tokens = !event.token_ids.empty();
   stored.extra_keys_on_wire = event.extra_keys_on_wire;
   stored.block_length = static_cast<std::uint32_t>(event.block_size);
@@ -208,15 +208,16 @@ void Translator::Ignore(Frame& frame, IgnoreReason reason, std::string text) {
 }
 
 // A name decides; a number is only a fallback; without either it is the registration's.
-Translator::Adapter Translator::AdapterOf(const WireEvent& event) const {
-  Adapter adapter{registration_.lora_name, std::nullopt};
+Translator::Adapter Translator::AdapterOf(const WireEvent& event) {
+  Adapter adapter{registration_.lora_name, true};
   if (registration_.type != PublisherType::kVllm) return adapter;
   if (event.lora_name && !event.lora_name->empty()) {
     adapter.name = *event.lora_name;
   } else if (event.lora_id && registration_.lora_name.empty()) {
-    adapter.name = LoraNameOfId(*event.lora_id);
+    numbered_adapter_ = LoraNameOfId(*event.lora_id);
+    adapter.name = numbered_adapter_;
   }
-  if (adapter.name != registration_.lora_name) adapter.name_in_fact = adapter.name;
+  adapter.registered = adapter.name == registration_.lora_name;
   return adapter;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,8 +53,8 @@ class Translator {
 
  private:
   struct Adapter {
-    std::string name;                         // the context's
-    std::optional<std::string> name_in_fact;  // only when it differs from the registration
+    std::string_view name;  // the context's; as long as the event lives, until the next one
+    bool registered = true;
   };
 
   void CountRejected(const BatchEnvelope& batch, Frame& frame);
@@ -72,13 +73,13 @@ class Translator {
   bool CountsHere(const WireEvent& event, Frame& frame);
   bool HasFittingLength(const WireEvent& event, Frame& frame);
   void Ignore(Frame& frame, IgnoreReason reason, std::string text = "");
-  Adapter AdapterOf(const WireEvent& event) const;
+  Adapter AdapterOf(const WireEvent& event);
 
   void FillNames(const WireEvent& event, Stored& stored) const;
   void FillBlocks(const WireEvent& event, const Adapter& adapter, Stored& stored);
   std::optional<Digest> DigestOf(const Adapter& adapter, const BlockName& name);
   bool IsNameOf(const BlockName& name, const Digest& digest) const;
-  DigestCache::Scope ScopeOf(const std::string& adapter);
+  DigestCache::Scope ScopeOf(std::string_view adapter);
 
   const StreamId stream_;
   const Registration registration_;
@@ -91,10 +92,12 @@ class Translator {
   bool seen_full_size_block_;
   // The state may still hold the life before this one: only a digest that proves itself is taken.
   bool state_is_this_life_ = true;
-  std::map<std::string, DigestCache::Scope> scopes_;
+  std::map<std::string, DigestCache::Scope, std::less<>> scopes_;
   // Of the stored event at hand, if its tokens are pairs: set by HasFittingLength. Kept for its
   // room.
   std::vector<std::int32_t> joined_tokens_;
+  std::string part_;              // of the object at hand
+  std::string numbered_adapter_;  // the name of one that the event at hand has by number only
   std::string last_error_;
 };
 

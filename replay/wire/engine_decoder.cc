@@ -22,7 +22,8 @@ class EngineBatchDecoder {
  public:
   EngineBatchDecoder(PublisherType publisher, std::span<const std::uint8_t> payload,
                      const WireLimits& limits)
-      : payload_(payload, limits), events_(publisher, &payload_.reader(), limits.items_max) {}
+      : payload_(payload, limits),
+        events_(publisher, &payload_.reader(), limits.items_max, &batch_.extra_keys) {}
 
   Result<WireBatch> Run() {
     CONDUCTOR_RETURN_IF_ERROR(payload_.CheckSize());
@@ -113,8 +114,8 @@ class EngineBatchDecoder {
   }
 
   PayloadReader payload_;
-  EventDecoder events_;
   WireBatch batch_;
+  EventDecoder events_;
 };
 
 }  // namespace

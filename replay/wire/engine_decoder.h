@@ -7,7 +7,8 @@
 // and reported in WireBatch::rejected; its neighbours and their order stand. Malformed bytes
 // anywhere in the payload refuse the message, whatever was found before them.
 //
-// The publisher type comes from the registration, never from the payload. Pure; any thread.
+// The publisher type comes from the registration, never from the payload, which outlives the batch.
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // What an engine's frame says, decoded and nothing more: independent of the registration, of the
 // stream's state and of time. The stream layer judges what needs their knowledge (ranks, block
-// sizes, lengths of token lists, groups, salts). Plain values; any thread.
+// sizes, lengths of token lists, groups, salts). Plain values, but texts lie in the
+// payload, which outlives the batch. Any thread.
 //
 // A batch keeps the order of the wire. An event that cannot be decoded is dropped alone; its
 // neighbours stand, and `rejected` says which one and why. Nothing here ever repeats a salt or a
@@ -10,11 +11,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "replay/wire/block_extra_keys.h"
 #include "src/types.h"
 
 namespace conductor {
@@ -102,12 +105,11 @@ struct WireEvent {
   // Of the whole step: more than names x block_size where masked blocks were left out.
   std::vector<std::int32_t> token_ids;
   std::int64_t block_size = 0;
-  // Empty (no block has extra keys), or one entry per name.
-  std::vector<ExtraKeys> extra_keys;
+  BlockExtraKeys extra_keys;
 
   // Absent, nil and "" are the same for both texts.
-  std::optional<std::string> lora_name;
-  std::optional<std::string> cache_salt;  // SGLang only
+  std::optional<std::string_view> lora_name;
+  std::optional<std::string_view> cache_salt;  // SGLang only
   std::optional<std::int64_t> lora_id;
   std::optional<std::int64_t> group_idx;
   std::optional<std::int64_t> sliding_window;
@@ -141,6 +143,8 @@ struct BatchEnvelope {
 
 struct WireBatch : BatchEnvelope {
   std::vector<WireEvent> events;
+  // What the events' extra keys lie in; null: no block has any.
+  std::unique_ptr<ExtraKeyStore> extra_keys;
 };
 
 }  // namespace conductor

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,9 +21,14 @@ namespace conductor {
 
 class EventDecoder {
  public:
-  // `items_max` is what the whole batch may spend on names and extra keys.
-  EventDecoder(PublisherType publisher, MsgpackReader* reader, std::uint64_t items_max)
-      : sglang_(publisher == PublisherType::kSglang), reader_(*reader), items_left_(items_max) {}
+  // `items_max` is what the whole batch may spend on names and extra keys; `extra_keys` is the
+  // batch's place for the keys.
+  EventDecoder(PublisherType publisher, MsgpackReader* reader, std::uint64_t items_max,
+               std::unique_ptr<ExtraKeyStore>* extra_keys)
+      : sglang_(publisher == PublisherType::kSglang),
+        reader_(*reader),
+        items_left_(items_max),
+        extra_keys_(*extra_keys) {}
 
   // `event` is freshly constructed.
   DecodeFault Decode(WireEvent* event);
@@ -69,14 +75,16 @@ class EventDecoder {
   DecodeFault ReadPlainTokens(std::uint32_t count);
   DecodeFault ReadToken(std::int64_t item, std::int32_t* token);
   DecodeFault ReadExtraKeys();
-  DecodeFault ReadExtraKey(std::int64_t item, ExtraKey* key);
-  MsgpackFault ReadItemKey(ExtraKey* key);
+  DecodeFault ReadKeysOfBlock(std::uint32_t block);
+  DecodeFault ReadExtraKey(std::int64_t item, ExtraKeyView* key);
+  MsgpackFault ReadItemKey(ExtraKeyView* key);
   bool Spend(std::uint64_t items);
 
   const bool sglang_;
   MsgpackReader& reader_;
   std::uint64_t items_left_;
   bool limit_exceeded_ = false;
+  std::unique_ptr<ExtraKeyStore>& extra_keys_;
 
   // Of the event being decoded.
   WireEvent* event_ = nullptr;

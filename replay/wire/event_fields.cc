@@ -10,7 +10,7 @@ namespace {
 // Entries reserved on the word of a header; longer lists grow as they are read.
 constexpr std::uint32_t kReserveMax = 1u << 14;
 
-std::string ToText(std::span<const std::uint8_t> bytes) {
+std::string_view TextOf(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -110,27 +110,41 @@ DecodeFault EventDecoder::ReadExtraKeys() {
   }
   if (!Spend(count)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more"};
   extra_keys_count_ = count;
-  auto& all = event_->extra_keys;
+  // Most events have none at all, and then hold no bounds either.
+  std::optional<std::size_t> first_bound;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (reader_.TryNil() == MsgpackFault::kNone) continue;
-    std::uint32_t keys = 0;
-    if (reader_.TryArrayHeader(&keys) != MsgpackFault::kNone) {
-      return Mistyped(reader_, EventFault::kFieldType, "extra_keys", "an array or nil", i);
+    const std::size_t keys_before = extra_keys_ ? extra_keys_->keys.size() : 0;
+    if (auto fault = ReadKeysOfBlock(i)) return fault;
+    if (!first_bound) {
+      if (!extra_keys_ || extra_keys_->keys.size() == keys_before) continue;
+      first_bound = extra_keys_->bounds.size();
+      extra_keys_->bounds.insert(extra_keys_->bounds.end(), i + 1,
+                                 static_cast<std::uint32_t>(keys_before));
     }
-    if (keys == 0) continue;
-    if (!Spend(keys)) return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more", i};
-    all.resize(i + 1);
-    all[i].reserve(std::min(keys, kReserveMax));
-    for (std::uint32_t k = 0; k < keys; ++k) {
-      if (auto fault = ReadExtraKey(i, &all[i].emplace_back())) return fault;
-    }
+    extra_keys_->bounds.push_back(static_cast<std::uint32_t>(extra_keys_->keys.size()));
   }
-  // Most events have none at all, and then hold no vectors either.
-  if (!all.empty()) all.resize(count);
+  if (first_bound) event_->extra_keys = BlockExtraKeys(*extra_keys_, *first_bound, count);
   return {};
 }
 
-DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKey* key) {
+// Nil, or a list of keys.
+DecodeFault EventDecoder::ReadKeysOfBlock(std::uint32_t block) {
+  if (reader_.TryNil() == MsgpackFault::kNone) return {};
+  std::uint32_t keys = 0;
+  if (reader_.TryArrayHeader(&keys) != MsgpackFault::kNone) {
+    return Mistyped(reader_, EventFault::kFieldType, "extra_keys", "an array or nil", block);
+  }
+  if (!Spend(keys)) {
+    return {EventFault::kFieldRange, "extra_keys", "a batch's limit", "more", block};
+  }
+  if (keys > 0 && !extra_keys_) extra_keys_ = std::make_unique<ExtraKeyStore>();
+  for (std::uint32_t k = 0; k < keys; ++k) {
+    if (auto fault = ReadExtraKey(block, &extra_keys_->keys.emplace_back())) return fault;
+  }
+  return {};
+}
+
+DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKeyView* key) {
   const std::size_t start = reader_.Offset();
   std::string_view text;
   std::span<const std::uint8_t> bytes;
@@ -149,7 +163,7 @@ DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKey* key) {
   reader_.Seek(start);
   key->kind = ExtraKey::Kind::kBytes;
   if (reader_.TryBytes(&bytes) == MsgpackFault::kNone) {
-    key->text = ToText(bytes);
+    key->text = TextOf(bytes);
     return {};
   }
   if (fault != MsgpackFault::kUtf8) fault = ReadItemKey(key);
@@ -159,13 +173,13 @@ DecodeFault EventDecoder::ReadExtraKey(std::int64_t item, ExtraKey* key) {
     return {EventFault::kInvalidUtf8, "extra_keys", "UTF-8", "other bytes", item};
   }
   if (auto skipped = SkipValue(reader_)) return skipped;
-  key->text = ToText(reader_.BytesSince(start));
+  key->text = TextOf(reader_.BytesSince(start));
   event_->opaque_extra_keys = true;
   return {};
 }
 
 // (identifier, offset of the item from the block's first token).
-MsgpackFault EventDecoder::ReadItemKey(ExtraKey* key) {
+MsgpackFault EventDecoder::ReadItemKey(ExtraKeyView* key) {
   std::uint32_t count = 0;
   std::string_view identifier;
   MsgpackInteger offset;

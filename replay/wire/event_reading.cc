@@ -102,7 +102,7 @@ DecodeFault ReadTextOrNil(MsgpackReader& reader, std::string_view field, std::st
 }
 
 DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field, std::size_t bytes_max,
-                             std::optional<std::string>* text) {
+                             std::optional<std::string_view>* text) {
   std::string_view read;
   if (auto fault = ReadTextOrNil(reader, field, &read)) return fault;
   if (read.size() > bytes_max) {

@@ -70,7 +70,7 @@ DecodeFault ReadBlockName(MsgpackReader& reader, bool sglang, std::string_view f
 DecodeFault ReadTextOrNil(MsgpackReader& reader, std::string_view field, std::string_view* text);
 // Nil and "" leave it empty. `bytes_max`: more are out of range.
 DecodeFault ReadOptionalText(MsgpackReader& reader, std::string_view field, std::size_t bytes_max,
-                             std::optional<std::string>* text);
+                             std::optional<std::string_view>* text);
 DecodeFault ReadOptionalInteger(MsgpackReader& reader, std::string_view field,
                                 std::optional<std::int64_t>* value);
 DecodeFault ReadOptionalNatural(MsgpackReader& reader, std::string_view field,

@@ -49,18 +49,25 @@ std::uint64_t BigEndian64(std::string_view bytes) {
   return value;
 }
 
-// An even number of hex digits, at least kHashDigitsMin.
-std::string ToBytes(std::string_view digits) {
-  std::string bytes(digits.size() / 2, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<char>(HexValue(digits[2 * i]) << 4 | HexValue(digits[2 * i + 1]));
+// An even number of hex digits, at least kHashDigitsMin, as what is kept of a digest of that many:
+// its last bytes, all of them if it is no longer than a name.
+class DigestBytes {
+ public:
+  explicit DigestBytes(std::string_view digits) {
+    if (digits.size() > 2 * bytes_.size())
+      digits = digits.substr(digits.size() - 2 * bytes_.size());
+    size_ = digits.size() / 2;
+    for (std::size_t i = 0; i < size_; ++i) {
+      bytes_[i] = static_cast<char>(HexValue(digits[2 * i]) << 4 | HexValue(digits[2 * i + 1]));
+    }
   }
-  return bytes;
-}
+  std::string_view bytes() const { return {bytes_.data(), size_}; }
+  std::uint64_t low64() const { return BigEndian64(bytes().substr(size_ - kProjectionBytes)); }
 
-std::uint64_t Low64(std::string_view bytes) {
-  return BigEndian64(bytes.substr(bytes.size() - kProjectionBytes));
-}
+ private:
+  std::array<char, kWholeNameBytesMax> bytes_;
+  std::size_t size_ = 0;
+};
 
 // Takes the parts of a key that is joined by '@' off its end, one by one. The end is where the
 // forms differ; before it stand a model and a prefix, which may hold '@' themselves.
@@ -88,7 +95,7 @@ class KeyTail {
     return number;
   }
 
-  bool TakeText(std::string_view label, std::string* text) {
+  bool TakeText(std::string_view label, std::string_view* text) {
     if (!more() || !last().starts_with(label) || last().size() == label.size()) return false;
     *text = last().substr(label.size());
     Take();
@@ -239,10 +246,10 @@ std::optional<ObjectKey> ParseSglang(std::string_view text) {
     const std::string_view piece = text.substr(start, end - start);
     if (piece.size() == kDigits && IsHex(piece)) {
       key.syntax = Syntax::kSglang;
-      const std::string bytes = ToBytes(piece);
-      key.name.digest = bytes;
-      key.name.projected = BigEndian64(bytes);
-      key.low64 = Low64(bytes);
+      const DigestBytes digest(piece);
+      key.name.digest = digest.bytes();
+      key.name.projected = BigEndian64(digest.bytes());
+      key.low64 = digest.low64();
       key.tag = text.substr(0, start == 0 ? 0 : underscore);
       key.suffix = text.substr(end);
       ParseSglangSuffix(&key);
@@ -285,11 +292,10 @@ std::optional<BlockName> ParseHashText(std::string_view text) {
     return std::nullopt;
   }
   BlockName name;
-  const std::string bytes = ToBytes(digits);
-  name.projected = Low64(bytes);
-  if (bytes.size() > kProjectionBytes && bytes.size() <= kWholeNameBytesMax) {
-    name.digest = bytes;
-  }
+  const DigestBytes digest(digits);
+  const std::size_t bytes = digits.size() / 2;
+  name.projected = digest.low64();
+  if (bytes > kProjectionBytes && bytes <= kWholeNameBytesMax) name.digest = digest.bytes();
   return name;
 }
 
@@ -305,11 +311,20 @@ ObjectKey ParseObjectKey(std::string_view key, HashStrategy strategy) {
 
 std::string PartOf(const ObjectKey& key) {
   std::string part;
+  AppendPart(key, &part);
+  return part;
+}
+
+void AppendPart(const ObjectKey& key, std::string* part) {
   bool separate = false;  // never judged by the text: a value may end with anything
-  const auto add = [&](std::string_view name, std::string_view value) {
-    if (separate) part += '@';
+  const auto begin = [&](std::string_view name) {
+    if (separate) *part += '@';
     separate = true;
-    part.append(name).append("=").append(value);
+    part->append(name).append("=");
+  };
+  const auto add = [&](std::string_view name, std::string_view value) {
+    begin(name);
+    part->append(value);
   };
   const auto add_number = [&](std::string_view name, const std::optional<std::uint32_t>& value) {
     if (value) add(name, std::to_string(*value));
@@ -322,7 +337,7 @@ std::string PartOf(const ObjectKey& key) {
   if (key.half != ObjectKey::Half::kNone) {
     add("kv", key.half == ObjectKey::Half::kKey ? "k" : "v");
   }
-  part += '|';
+  *part += '|';
   separate = false;
   add_number("group", key.group);
   if (!key.cache_role.empty()) add("role", key.cache_role);
@@ -330,10 +345,10 @@ std::string PartOf(const ObjectKey& key) {
   // Texts that may hold '@' come last; a length keeps a tag and a suffix apart.
   if (!key.cache_prefix.empty()) add("prefix", key.cache_prefix);
   if (key.half == ObjectKey::Half::kNone && !key.suffix.empty()) {
-    add("suffix", std::to_string(key.suffix.size()) + ":" + key.suffix);
+    begin("suffix");
+    part->append(std::to_string(key.suffix.size())).append(":").append(key.suffix);
   }
   if (!key.tag.empty()) add("tag", key.tag);
-  return part;
 }
 
 }  // namespace conductor

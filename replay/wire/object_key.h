@@ -3,7 +3,8 @@
 // objects (ranks, K and V, layers, caches of other kinds).
 //
 // The registration's hash strategy says whose keys they are: a key of another engine names no
-// block. So does a key of no known form; it is not an error. Pure; any thread.
+// block. So does a key of no known form; it is not an error. What was read points into the key's
+// text, which outlives it. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +45,11 @@ struct ObjectKey {
   // What else tells objects of one block apart. The cache group: only one of a hybrid model's
   // groups makes prefix hits.
   std::optional<std::uint32_t> group;
-  std::string cache_prefix, cache_role, cache_family;
+  std::string_view cache_prefix, cache_role, cache_family;
   // As the key says; the event's own model decides the context.
-  std::string model_name;
+  std::string_view model_name;
   // SGLang: what stands before and behind the hash, with their underscores taken off the tag only.
-  std::string tag, suffix;
+  std::string_view tag, suffix;
 
   bool HasName() const { return syntax != Syntax::kUnknown; }
 };
@@ -65,6 +66,7 @@ ObjectKey ParseObjectKey(std::string_view key, HashStrategy strategy);
 // `pool_parts`, each only when the key tells: "tp=2@pp=3@pcp=1@dcp=0@layers=17@kv=k|group=0".
 // A key that tells nothing has the part "|".
 std::string PartOf(const ObjectKey& key);
+void AppendPart(const ObjectKey& key, std::string* part);
 
 // Hex digits as a hash: optional 0x, 16 digits or more, an even number of them.
 std::optional<BlockName> ParseHashText(std::string_view text);

@@ -22,10 +22,16 @@ DecodeFault Conflict(std::string_view field, std::string_view expected) {
 
 }  // namespace
 
+void AppendPart(const StoreEvent& event, std::string* part) {
+  if (event.key.HasName() || event.object_key.empty()) return AppendPart(event.key, part);
+  part->append("|object");
+  if (event.object_key.size() <= kObjectKeyBytesMax) part->append("=").append(event.object_key);
+}
+
 std::string PartOf(const StoreEvent& event) {
-  if (event.key.HasName() || event.object_key.empty()) return PartOf(event.key);
-  if (event.object_key.size() > kObjectKeyBytesMax) return "|object";
-  return "|object=" + event.object_key;
+  std::string part;
+  AppendPart(event, &part);
+  return part;
 }
 
 DecodeFault StoreEventDecoder::Decode(StoreEvent* event) {
@@ -48,7 +54,7 @@ DecodeFault StoreEventDecoder::Decode(StoreEvent* event) {
   if (auto fault = CheckLegacyType()) return fault;
   if (event_->kind != Kind::kCleared) return FillName();
   event_->medium = Medium::kUnknown;
-  event_->object_key.clear();
+  event_->object_key = {};
   return {};
 }
 
@@ -140,7 +146,7 @@ DecodeFault StoreEventDecoder::ReadField(Field field) {
 }
 
 DecodeFault StoreEventDecoder::ReadEventType() {
-  std::string tag;
+  std::string_view tag;
   if (auto fault = ReadName("event_type", &tag)) return fault;
   const auto kind = KindOf(tag, false);
   if (!kind)
@@ -177,7 +183,7 @@ DecodeFault StoreEventDecoder::ReadNatural(std::string_view field, std::uint64_t
   return {};
 }
 
-DecodeFault StoreEventDecoder::ReadName(std::string_view field, std::string* text) {
+DecodeFault StoreEventDecoder::ReadName(std::string_view field, std::string_view* text) {
   std::string_view read;
   if (reader_.PeekType() == MsgpackType::kNil) {
     return Mistyped(reader_, EventFault::kFieldType, field, "text");

@@ -59,7 +59,7 @@ class StoreEventDecoder {
   DecodeFault ReadTimestamp();
   DecodeFault ReadNatural(std::string_view field, std::uint64_t* value);
   // Of at most kNameBytesMax bytes.
-  DecodeFault ReadName(std::string_view field, std::string* text);
+  DecodeFault ReadName(std::string_view field, std::string_view* text);
   DecodeFault ReadMedium();
   DecodeFault ReadOptionalBlockSize();
   DecodeFault ReadObjectKey();

@@ -74,7 +74,7 @@ void PutBytes(Major major, std::string_view bytes, ByteBuffer& out) {
   out.Append(BytesOf(bytes));
 }
 
-void PutExtraKey(const ExtraKey& key, ByteBuffer& out) {
+void PutExtraKey(const ExtraKeyView& key, ByteBuffer& out) {
   switch (key.kind) {
     case ExtraKey::Kind::kText:
       return PutBytes(Major::kText, key.text, out);
@@ -96,7 +96,7 @@ void EncodeCborText(std::string_view text, ByteBuffer& out) {
 }
 
 void EncodeCborBlock(const Digest& parent, std::span<const std::int32_t> tokens,
-                     std::span<const ExtraKey> extra_keys, ByteBuffer& out) {
+                     ExtraKeyList extra_keys, ByteBuffer& out) {
   PutHead(Major::kArray, 3, out);
   PutHead(Major::kBytes, parent.size(), out);
   out.Append(parent);
@@ -106,7 +106,7 @@ void EncodeCborBlock(const Digest& parent, std::span<const std::int32_t> tokens,
   out.SetEnd(end);
   if (extra_keys.empty()) return out.Put(kNull);
   PutHead(Major::kArray, extra_keys.size(), out);
-  for (const ExtraKey& key : extra_keys) PutExtraKey(key, out);
+  for (std::size_t i = 0; i < extra_keys.size(); ++i) PutExtraKey(extra_keys[i], out);
 }
 
 }  // namespace conductor

@@ -8,12 +8,13 @@
 #include <string_view>
 
 #include "src/hash/byte_buffer.h"
+#include "src/hash/extra_key_list.h"
 #include "src/types.h"
 
 namespace conductor {
 
 void EncodeCborText(std::string_view text, ByteBuffer& out);
 void EncodeCborBlock(const Digest& parent, std::span<const std::int32_t> tokens,
-                     std::span<const ExtraKey> extra_keys, ByteBuffer& out);
+                     ExtraKeyList extra_keys, ByteBuffer& out);
 
 }  // namespace conductor

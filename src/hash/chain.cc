@@ -21,11 +21,11 @@ std::uint64_t ReadBigEndian64(std::span<const std::uint8_t, 8> bytes) {
 }
 
 // Reports a text the engines could not have hashed either.
-Status CheckTexts(std::span<const ExtraKey> keys) {
+Status CheckTexts(ExtraKeyList keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const bool has_text =
-        keys[i].kind == ExtraKey::Kind::kText || keys[i].kind == ExtraKey::Kind::kItem;
-    if (has_text && !IsValidUtf8(keys[i].text)) {
+    const ExtraKeyView key = keys[i];
+    const bool has_text = key.kind == ExtraKey::Kind::kText || key.kind == ExtraKey::Kind::kItem;
+    if (has_text && !IsValidUtf8(key.text)) {
       return InvalidField(
           "invalid_value", "extra_keys",
           "block hash: extra key " + std::to_string(i) + ": expected UTF-8, got other bytes",
@@ -44,7 +44,7 @@ Status CheckText(std::string_view text, std::string_view field) {
 }  // namespace
 
 Digest BlockHasher::HashVllm(const Digest& parent, std::span<const std::int32_t> tokens,
-                             std::span<const ExtraKey> extra_keys) const {
+                             ExtraKeyList extra_keys) const {
   ByteBuffer buffer;
   if (algorithm_ == HashAlgorithm::kSha256) {
     EncodePickleBlock(parent, tokens, extra_keys, buffer);
@@ -61,7 +61,7 @@ Digest BlockHasher::HashTokens(const Digest& parent, std::span<const std::int32_
 }
 
 Result<Digest> BlockHasher::HashBlock(const Digest* parent, std::span<const std::int32_t> tokens,
-                                      const ExtraKeys& extra_keys) const {
+                                      ExtraKeyList extra_keys) const {
   const bool bigram = strategy_ == HashStrategy::kSglangBigram;
   const std::size_t tokens_min = bigram ? 2 : 1;
   if (tokens.size() < tokens_min) {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/hash/extra_key_list.h"
 #include "src/result.h"
 #include "src/types.h"
 
@@ -33,9 +34,9 @@ class BlockHasher {
   // unsalted SGLang page. `tokens` are those of the block; in sglang_bigram a page of L logical
   // positions has L+1 (position i contributes t_i and t_i+1). SGLang ignores `extra_keys`.
   // INVALID_ARGUMENT: no tokens, a negative SGLang token, a text that is not UTF-8.
-  // Does not allocate for vLLM blocks of usual sizes without extra keys, nor for plain SGLang.
+  // Does not allocate for vLLM blocks of usual sizes, nor for plain SGLang.
   Result<Digest> HashBlock(const Digest* parent, std::span<const std::int32_t> tokens,
-                           const ExtraKeys& extra_keys) const;
+                           ExtraKeyList extra_keys) const;
 
   // HashBlock for vLLM without extra keys, which cannot fail. `tokens` is not empty.
   Digest HashTokens(const Digest& parent, std::span<const std::int32_t> tokens) const;
@@ -63,7 +64,7 @@ class BlockHasher {
  private:
   bool IsVllm() const { return strategy_ == HashStrategy::kVllmV1; }
   Digest HashVllm(const Digest& parent, std::span<const std::int32_t> tokens,
-                  std::span<const ExtraKey> extra_keys) const;
+                  ExtraKeyList extra_keys) const;
 
   HashStrategy strategy_;
   HashAlgorithm algorithm_;

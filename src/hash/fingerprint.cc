@@ -42,7 +42,7 @@ void PutText(std::string_view text, ByteBuffer& out) {
   out.Append(BytesOf(text));
 }
 
-void PutKey(const ExtraKey& key, ByteBuffer& out) {
+void PutKey(const ExtraKeyView& key, ByteBuffer& out) {
   out.Put(static_cast<std::uint8_t>(key.kind));
   const bool has_text = key.kind != ExtraKey::Kind::kInteger;
   const bool has_integer =
@@ -51,7 +51,7 @@ void PutKey(const ExtraKey& key, ByteBuffer& out) {
   if (has_integer) out.PutLittleEndian(static_cast<std::uint64_t>(key.integer), 8);
 }
 
-bool IsAdapter(const ExtraKey& key, std::string_view lora_name,
+bool IsAdapter(const ExtraKeyView& key, std::string_view lora_name,
                std::optional<std::int64_t> lora_id) {
   if (key.kind == ExtraKey::Kind::kText) return !lora_name.empty() && key.text == lora_name;
   if (key.kind != ExtraKey::Kind::kInteger) return false;
@@ -60,12 +60,11 @@ bool IsAdapter(const ExtraKey& key, std::string_view lora_name,
 
 }  // namespace
 
-std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens,
-                            std::span<const ExtraKey> remaining) {
+std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens, ExtraKeyList remaining) {
   if (remaining.empty()) return Hash(Words(tokens), tokens.size());
   ByteBuffer buffer;
   buffer.Append(Words(tokens));
-  for (const ExtraKey& key : remaining) PutKey(key, buffer);
+  for (std::size_t i = 0; i < remaining.size(); ++i) PutKey(remaining[i], buffer);
   return Hash(buffer.bytes(), tokens.size());
 }
 
@@ -86,18 +85,32 @@ void FingerprintTokens(std::span<const std::int32_t> tokens, std::uint32_t block
   }
 }
 
+SplitKeyViews SplitExtraKeyViews(ExtraKeyList keys, std::string_view lora_name,
+                                 std::optional<std::int64_t> lora_id, bool first_block) {
+  SplitKeyViews split{keys, std::nullopt};
+  if (keys.empty()) return split;
+  if (IsAdapter(keys[0], lora_name, lora_id)) split.remaining = keys.WithoutFirst();
+  if (!first_block) return split;
+  for (std::size_t i = split.remaining.size(); i > 0; --i) {
+    const ExtraKeyView key = split.remaining[i - 1];
+    if (key.kind != ExtraKey::Kind::kText) continue;
+    split.salt = key.text;
+    split.remaining = split.remaining.Without(i - 1);
+    break;
+  }
+  return split;
+}
+
 SplitKeys SplitExtraKeys(const ExtraKeys& keys, std::string_view lora_name,
                          std::optional<std::int64_t> lora_id, bool first_block) {
+  const SplitKeyViews views = SplitExtraKeyViews(keys, lora_name, lora_id, first_block);
   SplitKeys split;
-  if (keys.empty()) return split;
-  const bool adapter = IsAdapter(keys.front(), lora_name, lora_id);
-  split.remaining.assign(keys.begin() + (adapter ? 1 : 0), keys.end());
-  if (!first_block) return split;
-  const auto salt = std::find_if(split.remaining.rbegin(), split.remaining.rend(),
-                                 [](auto& key) { return key.kind == ExtraKey::Kind::kText; });
-  if (salt == split.remaining.rend()) return split;
-  split.salt = std::move(salt->text);
-  split.remaining.erase(std::next(salt).base());
+  split.remaining.reserve(views.remaining.size());
+  for (std::size_t i = 0; i < views.remaining.size(); ++i) {
+    const ExtraKeyView key = views.remaining[i];
+    split.remaining.push_back({key.kind, std::string(key.text), key.integer});
+  }
+  if (views.salt) split.salt.emplace(*views.salt);
   return split;
 }
 

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/hash/extra_key_list.h"
 #include "src/types.h"
 
 namespace conductor {
@@ -33,8 +34,7 @@ struct BlockIdentity {
   bool operator==(const BlockIdentity&) const = default;
 };
 
-std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens,
-                            std::span<const ExtraKey> remaining);
+std::uint64_t FingerprintV1(std::span<const std::int32_t> tokens, ExtraKeyList remaining);
 
 // The fingerprints of out.size() full blocks without extra keys: block i begins at token
 // i * block_size. `overlap` tokens of the next block belong to each (1 for bigram pages, else 0).
@@ -54,6 +54,14 @@ struct SplitKeys {
 // in events and queries alike: the engine's hash cannot tell them apart either.
 SplitKeys SplitExtraKeys(const ExtraKeys& keys, std::string_view lora_name,
                          std::optional<std::int64_t> lora_id, bool first_block);
+
+// The same without copies: both parts point to what `keys` points to.
+struct SplitKeyViews {
+  ExtraKeyList remaining;
+  std::optional<std::string_view> salt;
+};
+SplitKeyViews SplitExtraKeyViews(ExtraKeyList keys, std::string_view lora_name,
+                                 std::optional<std::int64_t> lora_id, bool first_block);
 
 // The first 16 bytes of SHA-256("conductor-salt-v1" 00 salt): what is kept of a salt.
 SaltDigest DigestSalt(std::string_view salt);

@@ -121,7 +121,7 @@ class Pickler {
     EndTuple(tokens.size());
   }
 
-  void SaveExtraKey(const ExtraKey& key) {
+  void SaveExtraKey(const ExtraKeyView& key) {
     switch (key.kind) {
       case ExtraKey::Kind::kText:
         return SaveText(key.text);
@@ -249,7 +249,7 @@ void EncodePickleText(std::string_view text, ByteBuffer& out) {
 }
 
 void EncodePickleBlock(const Digest& parent, std::span<const std::int32_t> tokens,
-                       std::span<const ExtraKey> extra_keys, ByteBuffer& out) {
+                       ExtraKeyList extra_keys, ByteBuffer& out) {
   Pickler pickler(out);
   pickler.BeginTuple(3);
   pickler.SaveBytes({reinterpret_cast<const char*>(parent.data()), parent.size()});
@@ -258,7 +258,7 @@ void EncodePickleBlock(const Digest& parent, std::span<const std::int32_t> token
     pickler.SaveNone();
   } else {
     pickler.BeginTuple(extra_keys.size());
-    for (const ExtraKey& key : extra_keys) pickler.SaveExtraKey(key);
+    for (std::size_t i = 0; i < extra_keys.size(); ++i) pickler.SaveExtraKey(extra_keys[i]);
     pickler.EndTuple(extra_keys.size());
   }
   pickler.EndTuple(3);

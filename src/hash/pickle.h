@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "src/hash/byte_buffer.h"
+#include "src/hash/extra_key_list.h"
 #include "src/types.h"
 
 namespace conductor {
@@ -18,6 +19,6 @@ void EncodePickleText(std::string_view text, ByteBuffer& out);
 
 // The tuple (parent bytes, (tokens...), None or (extra keys...)). `tokens` is not empty.
 void EncodePickleBlock(const Digest& parent, std::span<const std::int32_t> tokens,
-                       std::span<const ExtraKey> extra_keys, ByteBuffer& out);
+                       ExtraKeyList extra_keys, ByteBuffer& out);
 
 }  // namespace conductor

@@ -21,6 +21,7 @@ using enginesim::WireHash;
 
 constexpr std::uint32_t kBlockSize = 16;
 constexpr std::size_t kFrames = 8;
+constexpr char kAdapter[] = "an-adapter-whose-name-is-long";
 
 // One way in which engines publish.
 struct Dialect {
@@ -32,6 +33,7 @@ struct Dialect {
   bool digests = false;    // names are whole digests
   const char* vllm_era = "c";
   bool bigram = false;
+  bool keys = false;  // an adapter, images and a salt, whose texts are long
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) {
   *out << dialect.name;
@@ -45,6 +47,10 @@ const Dialect kDialects[] = {
     {"VllmOldArrays", PublisherType::kVllm, "vllm_v1", "sha256_cbor", "0", false, "a"},
     {"VllmWrongSeed", PublisherType::kVllm, "vllm_v1", "sha256_cbor", "1"},
     {"VllmWrongSeedDigests", PublisherType::kVllm, "vllm_v1", "sha256_cbor", "1", true},
+    {"VllmKeys", PublisherType::kVllm, "vllm_v1", "sha256_cbor", "0", false, "c", false, true},
+    {"VllmKeysPickle", PublisherType::kVllm, "vllm_v1", "sha256", "0", false, "c", false, true},
+    {"VllmKeysArrays", PublisherType::kVllm, "vllm_v1", "sha256_cbor", "0", true, "b", false, true},
+    {"VllmKeysWrongSeed", PublisherType::kVllm, "vllm_v1", "sha256", "1", true, "c", false, true},
     {"Sglang", PublisherType::kSglang, "sglang", "sha256_raw"},
     {"SglangBigram", PublisherType::kSglang, "sglang_bigram", "sha256_raw", "0", false, "c", true},
 };
@@ -99,14 +105,26 @@ class Engine {
       event.token_ids.push_back(static_cast<std::int32_t>((token_ + i) * 7919 % 150'000));
     }
     token_ += blocks * kBlockSize;
+    if (dialect_.type == PublisherType::kVllm) event.extra_keys.emplace(blocks);
+    if (dialect_.keys) event.lora_name = kAdapter;
     for (std::size_t i = 0; i < blocks; ++i) {
       const auto own = std::span(event.token_ids).subspan(i * kBlockSize, kBlockSize + overlap);
-      digest_ = *hasher.HashBlock(digest_ ? &*digest_ : nullptr, own, {});
+      const ExtraKeys keys = dialect_.keys ? KeysOfNextBlock() : ExtraKeys{};
+      if (dialect_.keys) event.extra_keys->at(i) = keys;
+      digest_ = *hasher.HashBlock(digest_ ? &*digest_ : nullptr, own, keys);
       names_.push_back(Spell(hasher));
       event.block_hashes.push_back(names_.back());
     }
-    if (dialect_.type == PublisherType::kVllm) event.extra_keys.emplace(blocks);
     return event;
+  }
+
+  // As the engine lists them: adapter, images, the salt at the start, the digest of embeddings.
+  ExtraKeys KeysOfNextBlock() const {
+    const std::string image(64, static_cast<char>('a' + names_.size() % 26));
+    ExtraKeys keys = {{ExtraKey::Kind::kText, kAdapter, 0}, {ExtraKey::Kind::kItem, image, -5}};
+    if (names_.empty()) keys.push_back({ExtraKey::Kind::kText, std::string(40, 's'), 0});
+    keys.push_back({ExtraKey::Kind::kBytes, std::string(32, '\xee'), 0});
+    return keys;
   }
 
   WireHash Spell(const BlockHasher& hasher) const {
@@ -145,11 +163,11 @@ StepCounts Least(IngestPath& path, const MakePayload& make_payload) {
 
 // Apply's tables grow by chunks, and what a block leaves behind is freed in chunks.
 constexpr std::size_t kBlocksPerChunk = 16;
+// Lists of a frame and of a log's batch that grow by doubling.
+constexpr std::size_t kSlack = 8;
 
-// `more` blocks in as many events cost what fewer cost, but for a constant: lists of a log's
-// batch that grow by doubling.
+// `more` blocks in as many events cost what fewer cost, but for a constant.
 void ExpectAlike(const StepCounts& fewer, const StepCounts& more, std::size_t blocks) {
-  constexpr std::size_t kSlack = 8;
   EXPECT_LE(more.translate, fewer.translate + kSlack);
   EXPECT_LE(more.log, fewer.log + kSlack);
   EXPECT_LE(more.read, fewer.read + kSlack);
@@ -172,17 +190,18 @@ TEST_P(AllocationsTest, DoNotGrowWithTheBlocksOfAnEvent) {
 }
 
 TEST_P(AllocationsTest, OfAnEventAreFew) {
-  constexpr std::size_t kPerEvent = 3;  // its lists: names and tokens on the wire, blocks
+  // Its lists: names and tokens on the wire, blocks; and the name of its adapter.
+  const std::size_t per_event = GetParam().keys ? 4 : 3;
   Engine engine(GetParam());
   IngestPath path(engine.MakeRegistration());
   const StepCounts few = Least(path, [&] { return engine.Store(16, 1); });
   const StepCounts many = Least(path, [&] { return engine.Store(256, 1); });
   EXPECT_EQ(path.stream().blocks_stored, kFrames * (16 + 256));
   constexpr std::size_t kMoreEvents = 256 - 16;
-  EXPECT_LE(many.translate, few.translate + kPerEvent * kMoreEvents);
-  EXPECT_LE(many.log, few.log + kPerEvent * kMoreEvents);
-  EXPECT_LE(many.read, few.read + kPerEvent * kMoreEvents);
-  EXPECT_LE(many.apply, few.apply + kPerEvent * kMoreEvents);
+  EXPECT_LE(many.translate, few.translate + kSlack + per_event * kMoreEvents);
+  EXPECT_LE(many.log, few.log + per_event * kMoreEvents);
+  EXPECT_LE(many.read, few.read + per_event * kMoreEvents);
+  EXPECT_LE(many.apply, few.apply + per_event * kMoreEvents);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dialects, AllocationsTest, ::testing::ValuesIn(kDialects),

@@ -118,7 +118,8 @@ TEST(FieldCasesTest, AdapterNameAndNumberAreBothKept) {
   EXPECT_EQ(event.lora_id, 117);
   EXPECT_EQ(event.lora_name, "ad-116");
   ASSERT_EQ(event.extra_keys.size(), 2u);
-  EXPECT_EQ(event.extra_keys[1].at(0).text, "ad-116");
+  ASSERT_EQ(event.extra_keys[1].size(), 1u);
+  EXPECT_EQ(event.extra_keys[1][0].text, "ad-116");
 }
 
 // A salt or a token in an error text would reach the log.

@@ -39,13 +39,14 @@ json Describe(const ObjectKey& key) {
   if (key.syntax == Syntax::kSglang) {
     all["namespace"] = key.tag.empty() ? json() : json(key.tag);
     all["suffix"] = key.suffix.empty() ? json() : json(key.suffix);
-    all["logical_key"] = (key.tag.empty() ? "" : key.tag + "_") + ToHex(key.name.digest);
+    all["logical_key"] =
+        (key.tag.empty() ? "" : std::string(key.tag) + "_") + ToHex(key.name.digest);
     return all;
   }
   const auto add = [&all](const char* name, const auto& value) {
     if (value) all[name] = *value;
   };
-  const auto add_text = [&all](const char* name, const std::string& text) {
+  const auto add_text = [&all](const char* name, std::string_view text) {
     if (!text.empty()) all[name] = text;
   };
   const bool vllm = key.syntax == Syntax::kVllm || key.syntax == Syntax::kVllmGroupSuffix;

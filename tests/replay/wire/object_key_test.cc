@@ -20,10 +20,10 @@ constexpr std::uint64_t kFirst64 = 0x0011223344556677;
 constexpr std::uint64_t kLow64 = 0xfedcba9876543210;
 
 ObjectKey Vllm(const std::string& key) {
-  return ParseObjectKey(key, HashStrategy::kVllmV1);
+  return ParseObjectKey(wire_test::Keep(key), HashStrategy::kVllmV1);
 }
 ObjectKey Sglang(const std::string& key) {
-  return ParseObjectKey(key, HashStrategy::kSglang);
+  return ParseObjectKey(wire_test::Keep(key), HashStrategy::kSglang);
 }
 Syntax SyntaxOf(const std::string& key) {
   return Vllm(key).syntax;

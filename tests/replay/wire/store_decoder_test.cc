@@ -29,7 +29,7 @@ using namespace wire_test::store;  // NOLINT: short spellings of messages
 
 Result<StoreBatch> Decode(const std::string& payload, const WireLimits& limits = {},
                           HashStrategy strategy = HashStrategy::kVllmV1) {
-  return DecodeStorePayload(strategy, AsBytes(payload), limits);
+  return DecodeStorePayload(strategy, AsBytes(wire_test::Keep(payload)), limits);
 }
 
 // The one event of a batch.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -137,16 +138,22 @@ inline Write StoredMap(const std::vector<std::pair<std::string, Write>>& changes
   return Map(std::move(pairs));
 }
 
+// Batches point into their payloads: kept as long as the program runs.
+inline std::string_view Keep(std::string payload) {
+  static auto* const kept = new std::deque<std::string>;
+  return kept->emplace_back(std::move(payload));
+}
+
 inline Result<WireBatch> Decode(PublisherType publisher, std::string_view payload,
                                 const WireLimits& limits = {}) {
   return DecodeEnginePayload(publisher, AsBytes(payload), limits);
 }
 
 inline Result<WireBatch> DecodeVllm(std::initializer_list<Write> events) {
-  return Decode(PublisherType::kVllm, Batch(events));
+  return Decode(PublisherType::kVllm, Keep(Batch(events)));
 }
 inline Result<WireBatch> DecodeSglang(std::initializer_list<Write> events) {
-  return Decode(PublisherType::kSglang, Batch(events));
+  return Decode(PublisherType::kSglang, Keep(Batch(events)));
 }
 
 // The reason of a refused message, or "accepted".
