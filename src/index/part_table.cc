@@ -30,21 +30,23 @@ bool PartTable::Knows(HolderId holder, std::uint64_t name) const {
 
 PartTable::Change PartTable::Add(HolderId holder, std::size_t needed, std::uint64_t name,
                                  const Part& part) {
-  std::vector<Part> parts = sets_[Find(holder, name)].parts;
+  std::vector<Part>& parts = scratch_;
+  parts = sets_[Find(holder, name)].parts;
   const auto place = std::lower_bound(parts.begin(), parts.end(), part);
   if (place != parts.end() && *place == part) return {};
   if (parts.size() >= kPartsPerBlockMax) return {.outcome = Outcome::kTooMany};
   parts.insert(place, part);
-  return Move(holder, needed, name, std::move(parts));
+  return Move(holder, needed, name, parts);
 }
 
 PartTable::Change PartTable::Remove(HolderId holder, std::size_t needed, std::uint64_t name,
                                     const Part& part) {
-  std::vector<Part> parts = sets_[Find(holder, name)].parts;
+  std::vector<Part>& parts = scratch_;
+  parts = sets_[Find(holder, name)].parts;
   const auto place = std::lower_bound(parts.begin(), parts.end(), part);
   if (place == parts.end() || *place != part) return {};
   parts.erase(place);
-  return Move(holder, needed, name, std::move(parts));
+  return Move(holder, needed, name, parts);
 }
 
 PartTable::Change PartTable::Clear(HolderId holder, std::size_t needed, std::uint64_t name) {
@@ -53,9 +55,9 @@ PartTable::Change PartTable::Clear(HolderId holder, std::size_t needed, std::uin
 }
 
 PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint64_t name,
-                                  std::vector<Part> parts) {
+                                  std::span<const Part> parts) {
   const SetId from = Find(holder, name);
-  const SetId to = Intern(std::move(parts));
+  const SetId to = Intern(parts);
   Change change{Outcome::kChanged, sets_[from].slots >= needed, sets_[to].slots >= needed,
                 sets_[from].mix, sets_[to].mix};
   Held& held = by_holder_[holder];
@@ -77,13 +79,13 @@ PartTable::Change PartTable::Move(HolderId holder, std::size_t needed, std::uint
   return change;
 }
 
-PartTable::SetId PartTable::Intern(std::vector<Part> parts) {
+PartTable::SetId PartTable::Intern(std::span<const Part> parts) {
   if (parts.empty()) return 0;
   const auto key =
       static_cast<std::uint64_t>(FactMix(parts.data(), parts.size() * sizeof(parts[0])));
   const auto [begin, end] = sets_by_key_.equal_range(key);
   for (auto it = begin; it != end; ++it) {
-    if (sets_[it->second].parts != parts) continue;
+    if (!std::ranges::equal(sets_[it->second].parts, parts)) continue;
     ++sets_[it->second].uses;
     return it->second;
   }
@@ -106,7 +108,7 @@ PartTable::SetId PartTable::Intern(std::vector<Part> parts) {
     last_slot = part.slot;
   }
   part_slots_ += parts.size();
-  set.parts = std::move(parts);
+  set.parts.assign(parts.begin(), parts.end());
   sets_by_key_.emplace(key, id);
   return id;
 }

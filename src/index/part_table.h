@@ -45,8 +45,8 @@ class PartTable {
   Change Remove(HolderId holder, std::size_t needed, std::uint64_t name, const Part& part);
 
   // All parts of a name, ascending, in place of those it has.
-  Change Set(HolderId holder, std::size_t needed, std::uint64_t name, std::vector<Part> parts) {
-    return Move(holder, needed, name, std::move(parts));
+  Change Set(HolderId holder, std::size_t needed, std::uint64_t name, std::span<const Part> parts) {
+    return Move(holder, needed, name, parts);
   }
   // All parts of a name.
   Change Clear(HolderId holder, std::size_t needed, std::uint64_t name);
@@ -85,16 +85,18 @@ class PartTable {
     std::uint64_t uses = 0;
   };
 
-  SetId Intern(std::vector<Part> parts);
+  SetId Intern(std::span<const Part> parts);
   void Release(SetId id);
   SetId Find(HolderId holder, std::uint64_t name) const;
-  Change Move(HolderId holder, std::size_t needed, std::uint64_t name, std::vector<Part> parts);
+  // `parts` lie outside sets_, which may move.
+  Change Move(HolderId holder, std::size_t needed, std::uint64_t name, std::span<const Part> parts);
 
   std::unordered_map<HolderId, Held> by_holder_;
   std::uint64_t incomplete_ = 0;
   std::deque<std::unique_ptr<Names>> garbage_;
   std::vector<PartSet> sets_ = std::vector<PartSet>(1);
   std::vector<SetId> free_;
+  std::vector<Part> scratch_;  // the set being made; kept for its room
   std::unordered_multimap<std::uint64_t, SetId> sets_by_key_;  // looked up, never iterated
   std::size_t names_ = 0, part_slots_ = 0;
   ChangeWatch* watch_ = nullptr;

@@ -11,13 +11,17 @@ namespace conductor {
 namespace {
 
 // The event's own words decide its context; the registration fills the gaps.
+// `key`: in place of what it held, whose room is used.
 template <typename PoolEvent>
-ContextKey ContextOf(const Registration& registration, const PoolEvent& event) {
-  ContextKey key = registration.Context();
-  if (!event.tenant_id.empty()) key.tenant_id = event.tenant_id;
-  if (!event.model_name.empty()) key.model_name = event.model_name;
-  if (!event.lora_name.empty()) key.lora_name = event.lora_name;
-  if (event.block_size != 0) key.block_size = event.block_size;
+const ContextKey& ContextOf(const Registration& registration, const PoolEvent& event,
+                            ContextKey& key) {
+  const auto own_or = [](const std::string& own, const std::string& registered) -> const auto& {
+    return own.empty() ? registered : own;
+  };
+  key.tenant_id = own_or(event.tenant_id, registration.tenant_id);
+  key.model_name = own_or(event.model_name, registration.model_name);
+  key.lora_name = own_or(event.lora_name, registration.lora_name);
+  key.block_size = event.block_size != 0 ? event.block_size : registration.block_size;
   return key;
 }
 
@@ -68,7 +72,7 @@ PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolEvent& eve
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
   PrefixIndex::PoolObject object = ObjectOf(stream, event);
-  object.context = index_.contexts().FindOrAdd(ContextOf(stream.registration, event));
+  object.context = index_.contexts().FindOrAdd(ContextOf(stream.registration, event, pool_key_));
   object.pool = index_.pools().FindOrAdd(event.backend_id, event.tenant_id);
   if (object.context == 0 || object.pool == 0) {
     ++stream.blocks_rejected;
@@ -84,7 +88,7 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolRemoved& event) {
   PrefixIndex::PoolObject object = ObjectOf(stream, event);
-  object.context = index_.contexts().Find(ContextOf(stream.registration, event));
+  object.context = index_.contexts().Find(ContextOf(stream.registration, event, pool_key_));
   object.pool = index_.pools().Find(event.backend_id, event.tenant_id);
   const bool known = object.context != 0 && object.pool != 0 && index_.RemovePart(object);
   ++(known ? stream.blocks_removed : stream.remove_unknown);

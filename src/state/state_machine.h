@@ -93,6 +93,7 @@ class StateMachine {
   std::map<std::string, StreamId> by_endpoint_;
   StreamId next_stream_ = 1;
   ImageCut* cut_ = nullptr;
+  ContextKey pool_key_;                  // of the pool event at hand; kept for its room
   std::vector<ContextId> unregistered_;  // contexts that lost a registration in this fact
 };
 

@@ -15,6 +15,8 @@ namespace conductor::ingest_test {
 namespace {
 
 constexpr std::size_t kFrames = 8;
+// Apply's tables grow by chunks, and what a block leaves behind is freed in chunks.
+constexpr std::size_t kBlocksPerChunk = 16;
 constexpr std::size_t kFew = 64, kMany = 1'024;
 
 class Pool {
@@ -87,7 +89,7 @@ void ExpectPerObject(const StepCounts& few, const StepCounts& many, std::size_t 
   EXPECT_LE(many.translate, few.translate + kSlack + kMore);  // the part's text
   EXPECT_LE(many.log, few.log + kSlack + kMore);              // the copy that is kept until synced
   EXPECT_LE(many.read, few.read + kSlack + kMore);
-  EXPECT_LE(many.apply, few.apply + kSlack + in_apply * kMore);
+  EXPECT_LE(many.apply, few.apply + kSlack + in_apply * kMore + kMany / kBlocksPerChunk);
 }
 
 TEST(StoreAllocationsTest, OfAnObjectAreFew) {
@@ -96,11 +98,11 @@ TEST(StoreAllocationsTest, OfAnObjectAreFew) {
   const StepCounts few = Least(path, [&] { return pool.Store(kFew); });
   const StepCounts many = Least(path, [&] { return pool.Store(kMany); });
   EXPECT_EQ(path.stream().blocks_stored, kFrames * (kFew + kMany));
-  ExpectPerObject(few, many, 4);
+  ExpectPerObject(few, many, 1);  // the place of the name among its pool's
   const StepCounts less = Least(path, [&] { return pool.Remove(kFew); });
   const StepCounts more = Least(path, [&] { return pool.Remove(kMany); });
   EXPECT_EQ(path.stream().blocks_removed, kFrames * (kFew + kMany));
-  ExpectPerObject(less, more, 4);
+  ExpectPerObject(less, more, 0);
 }
 
 }  // namespace
