@@ -28,6 +28,7 @@ class MemorySnapshots final : public SnapshotStore {
   Result<SnapshotInfo> CreateCheckpoint() override;
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
   Status RemoveCheckpoint(const std::string& path) override;
+  Result<std::vector<SnapshotInfo>> RemoveOldCheckpoints() override;
 
   // The next append to an image fails. (`finish`: its end instead.)
   void FailNext(Error error, bool finish = false);
@@ -35,11 +36,13 @@ class MemorySnapshots final : public SnapshotStore {
   void Hold();
   void Release();
   void WaitForHeldAppend();
+  // A checkpoint that the next RemoveOldCheckpoints removes.
+  void AddOldCheckpoint(SnapshotInfo checkpoint);
   // Reading it fails; `seen`: a look at its ends shows it already.
   void Damage(Seq seq, bool seen);
   // Reading it is refused: a newer release wrote it.
   void MakeNewer(Seq seq);
-  std::vector<Seq> seqs() const;       // ascending
+  std::vector<Seq> seqs() const;  // ascending
   bool AnyDamaged() const;
   std::vector<Seq> set_aside() const;  // in the order it was done
   // What a frame of the encoder weighs, whatever is in it.
@@ -58,6 +61,7 @@ class MemorySnapshots final : public SnapshotStore {
   mutable std::shared_ptr<ImageTape> tape_;  // of the newest encoder
   std::map<Seq, Kept> kept_;
   std::vector<Seq> set_aside_;
+  std::vector<SnapshotInfo> old_checkpoints_;
   std::optional<Error> append_failure_, finish_failure_;
   bool held_ = false;
   int waiting_ = 0;
