@@ -36,6 +36,7 @@ class OlderSnapshots final : public SnapshotStore {
     return store_.ListCheckpoints();
   }
   Status RemoveCheckpoint(const std::string&) override { return Refuse(); }
+  Result<std::vector<SnapshotInfo>> RemoveOldCheckpoints() override { return Refuse(); }
 
  private:
   static tl::unexpected<Error> Refuse() {

@@ -39,6 +39,9 @@ class ImageFile {
   virtual Result<SnapshotInfo> Finish() = 0;
 };
 
+// What an export needs at most to copy its checkpoint.
+inline constexpr std::int64_t kCheckpointAgeMsMax = 3'600'000;
+
 class SnapshotStore {
  public:
   virtual ~SnapshotStore() = default;
@@ -58,11 +61,14 @@ class SnapshotStore {
   virtual Status SetAside(Seq seq) = 0;
 
   // A complete, consistent copy of log and snapshots, in a new directory below the store's own,
-  // that can be opened as a data directory. Thread-safe.
+  // that can be opened as a data directory. Each call makes one of its own. Thread-safe.
   virtual Result<SnapshotInfo> CreateCheckpoint() = 0;
   virtual Result<std::vector<SnapshotInfo>> ListCheckpoints() const = 0;
   // kNotFound: `path` is no checkpoint of this store.
   virtual Status RemoveCheckpoint(const std::string& path) = 0;
+  // Removes those older than kCheckpointAgeMsMax: whoever had them made was killed. The result are
+  // the removed ones.
+  virtual Result<std::vector<SnapshotInfo>> RemoveOldCheckpoints() = 0;
 };
 
 }  // namespace conductor

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <tuple>
 
 #include "storage/env_files.h"
 #include "storage/log_format.h"
@@ -46,19 +47,44 @@ std::uint64_t BytesBelow(const std::string& path) {
   return bytes;
 }
 
-SnapshotInfo Describe(Seq seq, const std::string& path) {
+// The name of a checkpoint's directory: SEQ-N. N is when it was made, in microseconds since 1970,
+// so that a name is never given twice, not even after its checkpoint is gone: a late removal must
+// not hit another one. Earlier releases called it SEQ; that is one of the beginning of time.
+struct Name {
+  Seq seq = 0;
+  std::uint64_t made_us = 0;
+
+  std::string Text() const { return std::to_string(seq) + "-" + std::to_string(made_us); }
+  std::int64_t made_unix_ms() const { return static_cast<std::int64_t>(made_us / 1'000); }
+};
+
+std::optional<Name> ParseName(const std::string& text) {
+  Name name;
+  const char* const end = text.data() + text.size();
+  auto parsed = std::from_chars(text.data(), end, name.seq);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  if (parsed.ptr == end) return name;
+  if (*parsed.ptr != '-') return std::nullopt;
+  parsed = std::from_chars(parsed.ptr + 1, end, name.made_us);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return name;
+}
+
+SnapshotInfo Describe(const Name& name, const std::string& path) {
   SnapshotInfo info;
-  info.seq = seq;
+  info.seq = name.seq;
   info.path = path;
   info.bytes = BytesBelow(path);
+  info.created_unix_ms = name.made_unix_ms();
   return info;
 }
 
-std::optional<Seq> ParseSeq(const std::string& name) {
-  Seq seq = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), seq);
-  if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
-  return seq;
+// Also when two are made within a microsecond.
+Name UnusedName(rocksdb::Env* env, const std::string& directory, Seq seq) {
+  Name name{seq, env->NowMicros()};
+  std::error_code error;
+  while (fs::exists(directory + "/" + name.Text(), error)) ++name.made_us;
+  return name;
 }
 
 // Only the copy itself knows where it ends: records may have been appended while it was made.
@@ -67,6 +93,14 @@ Result<Seq> LastSeqOf(LogStoreOptions options, const std::string& path) {
   options.read_only = true;
   CONDUCTOR_ASSIGN_OR_RETURN(const std::unique_ptr<LogStore> store, OpenLogStore(options));
   return store->report.last;
+}
+
+Status Remove(const std::string& data_dir, const std::string& path) {
+  CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(data_dir));
+  std::error_code error;
+  fs::rename(path, DirectoryOf(data_dir) + "/" + kLeaving, error);
+  if (error) return Failed(error, "removal of checkpoint " + path);
+  return RemoveUnfinishedCheckpoints(data_dir);
 }
 
 }  // namespace
@@ -103,15 +137,12 @@ Result<SnapshotInfo> WriteCheckpoint(const LogStoreOptions& options, rocksdb::DB
   CONDUCTOR_ASSIGN_OR_RETURN(const Seq last, LastSeqOf(options, growing));
   CONDUCTOR_RETURN_IF_ERROR(snapshots.LinkInto(growing, last));
   CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, growing));
-  const std::string path = directory + "/" + std::to_string(last);
-  if (fs::exists(path, error)) {
-    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options.data_dir));
-  } else {
-    status = env->RenameFile(growing, path);
-    if (!status.ok()) return tl::unexpected(FromRocksDb(status, "checkpoint " + path));
-    CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, directory));
-  }
-  return Describe(last, path);
+  const Name name = UnusedName(env, directory, last);
+  const std::string path = directory + "/" + name.Text();
+  status = env->RenameFile(growing, path);
+  if (!status.ok()) return tl::unexpected(FromRocksDb(status, "checkpoint " + path));
+  CONDUCTOR_RETURN_IF_ERROR(SyncDirectory(env, directory));
+  return Describe(name, path);
 }
 
 Result<std::vector<SnapshotInfo>> FindCheckpoints(const std::string& data_dir) {
@@ -121,15 +152,13 @@ Result<std::vector<SnapshotInfo>> FindCheckpoints(const std::string& data_dir) {
   if (!fs::exists(directory, error)) return found;
   fs::directory_iterator entry(directory, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const std::optional<Seq> seq = ParseSeq(name);
-    if (!seq) continue;
-    const std::string path = directory + "/" + name;
-    found.push_back(Describe(*seq, path));
+    const std::string text = entry->path().filename().string();
+    if (const auto name = ParseName(text)) found.push_back(Describe(*name, directory + "/" + text));
   }
   if (error) return Failed(error, "directory " + directory);
-  std::sort(found.begin(), found.end(),
-            [](const SnapshotInfo& a, const SnapshotInfo& b) { return a.seq < b.seq; });
+  std::sort(found.begin(), found.end(), [](const SnapshotInfo& a, const SnapshotInfo& b) {
+    return std::tie(a.seq, a.created_unix_ms, a.path) < std::tie(b.seq, b.created_unix_ms, b.path);
+  });
   return found;
 }
 
@@ -138,11 +167,17 @@ Status DeleteCheckpoint(const std::string& data_dir, const std::string& path) {
   const bool known = std::any_of(found.begin(), found.end(),
                                  [&](const SnapshotInfo& info) { return info.path == path; });
   if (!known) return MakeError(ErrorCode::kNotFound, path + " is no checkpoint of this log");
-  CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(data_dir));
-  std::error_code error;
-  fs::rename(path, DirectoryOf(data_dir) + "/" + kLeaving, error);
-  if (error) return Failed(error, "removal of checkpoint " + path);
-  return RemoveUnfinishedCheckpoints(data_dir);
+  return Remove(data_dir, path);
+}
+
+Result<std::vector<SnapshotInfo>> DeleteCheckpointsUpTo(const std::string& data_dir,
+                                                        std::int64_t unix_ms) {
+  CONDUCTOR_ASSIGN_OR_RETURN(std::vector<SnapshotInfo> found, FindCheckpoints(data_dir));
+  std::erase_if(found, [&](const SnapshotInfo& each) { return each.created_unix_ms > unix_ms; });
+  for (const SnapshotInfo& each : found) {
+    CONDUCTOR_RETURN_IF_ERROR(Remove(data_dir, each.path));
+  }
+  return found;
 }
 
 }  // namespace conductor::storage

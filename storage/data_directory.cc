@@ -69,6 +69,14 @@ std::string ReadPid(int file) {
   return pid.empty() ? "pid unknown" : "pid " + pid;
 }
 
+// Failing is no error: the lock is what counts, and a full disk must not keep anyone from giving
+// space back.
+void WritePid(int file) {
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(file, 0) != 0) return;
+  [[maybe_unused]] const ssize_t ignored = ::pwrite(file, pid.data(), pid.size(), 0);
+}
+
 }  // namespace
 
 Status PrepareDataDirectory(const std::string& data_dir, bool create) {
@@ -122,11 +130,7 @@ Result<std::unique_ptr<OwnerLock>> OwnerLock::Acquire(const std::string& data_di
                      Named(data_dir) + " is in use by another conductor (" + holder + ")");
   }
   lock->file_ = file;
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(file, 0) != 0 ||
-      ::pwrite(file, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    return tl::unexpected(FromErrno(errno, Named(data_dir) + ": write of file owner"));
-  }
+  WritePid(file);
   return lock;
 }
 

@@ -2,7 +2,8 @@
 //
 // One process may write to a data directory. The right is an exclusive flock on the file `owner`,
 // held for as long as the log is open; the kernel takes it back however the process ends, so no
-// stale lock can keep a restart out. The pid inside is only for the message of the one who lost.
+// stale lock can keep a restart out. The pid inside is only for the message of the one who lost,
+// and may be missing.
 #pragma once
 
 #include <memory>

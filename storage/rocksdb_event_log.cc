@@ -46,8 +46,9 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
   const Options& chosen = log->options_;
   CONDUCTOR_RETURN_IF_ERROR(
       PrepareDataDirectory(chosen.data_dir, chosen.create_if_missing && !chosen.read_only));
-  if (!chosen.read_only) {
-    if (!chosen.create_if_missing) {
+  const bool owner = !chosen.read_only || chosen.may_remove;
+  if (owner) {
+    if (chosen.read_only || !chosen.create_if_missing) {
       // Before the lock file is made: a directory without a log stays as it is.
       CONDUCTOR_ASSIGN_OR_RETURN(const bool present, HasDatabase(chosen.data_dir));
       if (!present) return MakeError(ErrorCode::kNotFound, log->Named() + " holds no log");
@@ -55,11 +56,8 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
     CONDUCTOR_ASSIGN_OR_RETURN(log->owner_, OwnerLock::Acquire(chosen.data_dir));
   }
   CONDUCTOR_RETURN_IF_ERROR(log->OpenStore());
-  if (!chosen.read_only) {
-    // Here and not in OpenStore: what grows while the log is reopened goes on growing.
-    CONDUCTOR_RETURN_IF_ERROR(log->snapshots_.RemoveUnfinished());
-    CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(chosen.data_dir));
-  }
+  // Here and not in OpenStore: what grows, or is copied, while the log is reopened stays.
+  if (owner) CONDUCTOR_RETURN_IF_ERROR(log->RemoveLeftovers());
   return log;
 }
 

@@ -45,6 +45,9 @@ struct RocksDbEventLogOptions {
   std::string data_dir = {};
   bool create_if_missing = true;  // the directory itself too, but not its parents
   bool read_only = false;         // needs no lock and leaves no trace
+  // With read_only: takes the lock nevertheless, so that snapshots and checkpoints can be removed.
+  // Nothing else is written (but for the pid in the lock file), which is what a full disk allows.
+  bool may_remove = false;
   // Where RocksDB's files go; borrowed, must outlive the log. None: the default one.
   rocksdb::Env* env = nullptr;
   // RocksDB's warnings and errors, a line each, from any thread. None: dropped.
@@ -83,6 +86,7 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Result<SnapshotInfo> CreateCheckpoint() override;
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
   Status RemoveCheckpoint(const std::string& path) override;
+  Result<std::vector<SnapshotInfo>> RemoveOldCheckpoints() override;
 
   // What the last Open or Reopen found.
   RecoveryReport GetRecoveryReport() const;
@@ -99,6 +103,8 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   void NoteSynced(Seq seq);
   void Warn(const std::string& line) const;
   Status CheckWritable() const;
+  Status CheckMayRemove() const;
+  Status RemoveLeftovers();
   tl::unexpected<Error> End(Error error);
   tl::unexpected<Error> Forgotten(Seq seq) const;
   std::string Named() const { return "data directory " + options_.data_dir; }

@@ -1,6 +1,9 @@
 // The half of RocksDbEventLog that is about what is kept: snapshots, checkpoints, and where the log
 // begins.
+#include <rocksdb/env.h>
+
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "storage/checkpoints.h"
@@ -107,8 +110,27 @@ Status RocksDbEventLog::ReadSnapshot(Seq seq, ImageVisitor& visitor) const {
   return snapshots_.Read(seq, visitor);
 }
 
+Status RocksDbEventLog::CheckMayRemove() const {
+  if (owner_ != nullptr) return {};
+  return MakeError(ErrorCode::kFailedPrecondition, Named() + " is open read-only");
+}
+
+// What lives that ended too early left behind.
+Status RocksDbEventLog::RemoveLeftovers() {
+  CONDUCTOR_RETURN_IF_ERROR(snapshots_.RemoveUnfinished());
+  CONDUCTOR_RETURN_IF_ERROR(RemoveUnfinishedCheckpoints(options_.data_dir));
+  if (options_.read_only) return {};
+  // Whoever had a checkpoint made asks its maker to remove it, and that one is gone. Failing is no
+  // error: nothing is wrong with the log.
+  const auto removed =
+      DeleteCheckpointsUpTo(options_.data_dir, std::numeric_limits<std::int64_t>::max());
+  if (!removed) Warn(removed.error().message);
+  return {};
+}
+
 Status RocksDbEventLog::RemoveSnapshot(Seq seq) {
   const RetentionLock lock(retention_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckMayRemove());
   return snapshots_.Remove(seq);
 }
 
@@ -121,7 +143,13 @@ Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
   const RetentionLock retention_lock(retention_mutex_);
   const ReadLock lock(store_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
-  return WriteCheckpoint(StoreOptions(), store_->db.get(), snapshots_);
+  auto checkpoint = WriteCheckpoint(StoreOptions(), store_->db.get(), snapshots_);
+  if (!checkpoint) {
+    // The space of half a copy is what a full disk needs first.
+    const Status removed = RemoveUnfinishedCheckpoints(options_.data_dir);
+    if (!removed) Warn(removed.error().message);
+  }
+  return checkpoint;
 }
 
 Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListCheckpoints() const {
@@ -130,10 +158,16 @@ Result<std::vector<SnapshotInfo>> RocksDbEventLog::ListCheckpoints() const {
 
 Status RocksDbEventLog::RemoveCheckpoint(const std::string& path) {
   const RetentionLock lock(retention_mutex_);
-  if (options_.read_only) {
-    return MakeError(ErrorCode::kFailedPrecondition, Named() + " is open read-only");
-  }
+  CONDUCTOR_RETURN_IF_ERROR(CheckMayRemove());
   return DeleteCheckpoint(options_.data_dir, path);
+}
+
+Result<std::vector<SnapshotInfo>> RocksDbEventLog::RemoveOldCheckpoints() {
+  const RetentionLock lock(retention_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckMayRemove());
+  rocksdb::Env* env = options_.env != nullptr ? options_.env : rocksdb::Env::Default();
+  const auto now_ms = static_cast<std::int64_t>(env->NowMicros() / 1'000);
+  return DeleteCheckpointsUpTo(options_.data_dir, now_ms - kCheckpointAgeMsMax);
 }
 
 }  // namespace conductor::storage

@@ -6,6 +6,15 @@
 namespace conductor::storage {
 namespace {
 
+// RocksDB keeps of most errno values the text alone.
+bool IsNotAllowed(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  for (const int error_number : {EACCES, EPERM, EROFS}) {
+    if (text.ends_with(": " + std::generic_category().message(error_number))) return true;
+  }
+  return false;
+}
+
 ErrorCode CodeOf(const rocksdb::Status& status) {
   if (status.IsCorruption()) return ErrorCode::kDataLoss;
   if (status.IsNoSpace() || status.IsMemoryLimit() ||
@@ -13,6 +22,7 @@ ErrorCode CodeOf(const rocksdb::Status& status) {
     return ErrorCode::kResourceExhausted;
   }
   if (status.IsNotFound() || status.IsPathNotFound()) return ErrorCode::kNotFound;
+  if (status.IsIOError() && IsNotAllowed(status)) return ErrorCode::kPermissionDenied;
   if (status.IsIOError() || status.IsBusy() || status.IsTimedOut() || status.IsTryAgain()) {
     return ErrorCode::kUnavailable;
   }
@@ -36,6 +46,7 @@ ErrorCode CodeOf(int error_number) {
     case ENFILE:
       return ErrorCode::kResourceExhausted;
     case ENOTDIR:
+    case EISDIR:
     case EEXIST:
     case ENAMETOOLONG:
     case ELOOP:

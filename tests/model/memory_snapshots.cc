@@ -142,6 +142,16 @@ Status MemorySnapshots::RemoveCheckpoint(const std::string& path) {
   return MakeError(ErrorCode::kNotFound, path + ": no checkpoint");
 }
 
+Result<std::vector<SnapshotInfo>> MemorySnapshots::RemoveOldCheckpoints() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(old_checkpoints_, {});
+}
+
+void MemorySnapshots::AddOldCheckpoint(SnapshotInfo checkpoint) {
+  const std::lock_guard lock(mutex_);
+  old_checkpoints_.push_back(std::move(checkpoint));
+}
+
 void MemorySnapshots::FailNext(Error error, bool finish) {
   const std::lock_guard lock(mutex_);
   (finish ? finish_failure_ : append_failure_) = std::move(error);

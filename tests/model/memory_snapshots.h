@@ -28,6 +28,7 @@ class MemorySnapshots final : public SnapshotStore {
   Result<SnapshotInfo> CreateCheckpoint() override;
   Result<std::vector<SnapshotInfo>> ListCheckpoints() const override;
   Status RemoveCheckpoint(const std::string& path) override;
+  Result<std::vector<SnapshotInfo>> RemoveOldCheckpoints() override;
 
   // The next append to an image fails. (`finish`: its end instead.)
   void FailNext(Error error, bool finish = false);
@@ -35,6 +36,8 @@ class MemorySnapshots final : public SnapshotStore {
   void Hold();
   void Release();
   void WaitForHeldAppend();
+  // A checkpoint that the next RemoveOldCheckpoints removes.
+  void AddOldCheckpoint(SnapshotInfo checkpoint);
   // Reading it fails; `seen`: a look at its ends shows it already.
   void Damage(Seq seq, bool seen);
   // A newer release wrote it.
@@ -62,6 +65,7 @@ class MemorySnapshots final : public SnapshotStore {
   mutable std::shared_ptr<ImageTape> tape_;  // of the newest encoder
   std::map<Seq, Kept> kept_;
   std::vector<Seq> set_aside_;
+  std::vector<SnapshotInfo> old_checkpoints_;
   std::optional<Error> append_failure_, finish_failure_;
   bool held_ = false;
   int waiting_ = 0;

@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "storage/data_directory.h"
 #include "storage/log_format.h"
 #include "storage/rocksdb_event_log.h"
+#include "tests/no_more_bytes.h"
 #include "tests/storage/golden_records.h"
 #include "tests/storage/record_text.h"
 #include "tests/storage/temp_dir.h"
@@ -97,6 +99,17 @@ TEST_F(OpenTest, SecondOwnerIsRefusedAndTheFirstIsNamed) {
 TEST_F(OpenTest, DirectoryIsFreeAgainWhenTheOwnerIsGone) {
   MustOpen();
   EXPECT_NE(MustOpen(), nullptr);
+}
+
+TEST_F(OpenTest, TheLockIsHadWhenThePidCannotBeWritten) {
+  MakeLog();
+  const NoMoreBytes full;
+  const auto lock = OwnerLock::Acquire(data_dir());
+  ASSERT_TRUE(lock) << lock.error().message;
+  const auto second = OwnerLock::Acquire(data_dir());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(second.error().message, HasSubstr("in use by another conductor (pid unknown)"));
 }
 
 TEST_F(OpenTest, PathOfAFileIsRefused) {
