@@ -39,7 +39,8 @@ Result<ExitCode> RunList(Ctl& ctl) {
 }
 
 Result<ExitCode> RunPrune(Ctl& ctl, std::uint32_t keep) {
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto writer, SnapshotWriter::Open(ctl));
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto writer,
+                             SnapshotWriter::Open(ctl, SnapshotWriter::Purpose::kRemoving));
   CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> removed, writer->PruneSnapshots(keep));
   ctl.Print(ToJson(removed),
             removed.empty() ? "nothing to remove\n" : "removed:\n" + ToTable(removed));
@@ -92,7 +93,9 @@ void AddList(CLI::App& snapshot, Ctl& ctl) {
   prune->add_option("--keep", *keep, "So many of the newest good ones stay")
       ->check(CLI::Range(1u, kKeepMax))
       ->capture_default_str();
-  prune->footer("\nExample:\n  conductorctl snapshot prune --keep 1");
+  prune->footer(
+      "\nAlso removes checkpoints that are older than an hour: what a killed export left.\n"
+      "\nExample:\n  conductorctl snapshot prune --keep 1");
   prune->callback([&ctl, keep] { ctl.action = [&ctl, keep] { return RunPrune(ctl, *keep); }; });
 }
 

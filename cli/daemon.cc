@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/disk_error.h"
 #include "cli/logging.h"
 #include "cli/ports_file.h"
 #include "cli/system_clock.h"
@@ -39,9 +40,15 @@ Status MakeParentDirectories(const std::string& data_dir) {
   if (parent.empty()) return {};
   std::filesystem::create_directories(parent, error);
   if (!error) return {};
-  return MakeError(ErrorCode::kPermissionDenied, "data directory " + data_dir + ": " +
+  return MakeError(DiskErrorCode(error.value()), "data directory " + data_dir + ": " +
                                                      parent.string() +
                                                      " cannot be created: " + error.message());
+}
+
+// A port that cannot be had is a wrong configuration, not a state that passes.
+tl::unexpected<Error> CannotListen(Error error) {
+  error.code = ErrorCode::kFailedPrecondition;
+  return tl::unexpected(std::move(error));
 }
 
 ServiceOptions MakeServiceOptions(const Config& config) {
@@ -134,12 +141,15 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
   parts.service = std::make_unique<ConductorService>(MakeServiceOptions(config), *parts.log,
                                                      *parts.log, parts.clock);
   parts.service->OnFatal(std::move(on_fatal));
-  CONDUCTOR_ASSIGN_OR_RETURN(parts.http,
-                             HttpServer::Start(*parts.service, MakeHttpOptions(config)));
+  auto http = HttpServer::Start(*parts.service, MakeHttpOptions(config));
+  if (!http) return CannotListen(std::move(http.error()));
+  parts.http = std::move(*http);
   rpc::RpcServer::Options rpc_options;
   rpc_options.listen_address = config.listen_address;
   rpc_options.port = config.rpc_server_port;
-  CONDUCTOR_ASSIGN_OR_RETURN(parts.rpc, rpc::RpcServer::Start(*parts.service, rpc_options));
+  auto rpc_server = rpc::RpcServer::Start(*parts.service, rpc_options);
+  if (!rpc_server) return CannotListen(std::move(rpc_server.error()));
+  parts.rpc = std::move(*rpc_server);
   parts.service->SetPorts(parts.http->port(), parts.rpc->port());
   CONDUCTOR_RETURN_IF_ERROR(WritePortsFile(
       config.data_dir, {getpid(), config.listen_address, parts.http->port(), parts.rpc->port()}));

@@ -7,15 +7,24 @@ namespace conductor::cli {
 
 enum class ExitCode : int {
   kOk = 0,
-  kNo = 1,           // conductorctl: the answer is "no"; daemon: the stop had to be forced
+  kNo = 1,           // conductorctl: the answer is "no"; daemon: not now, or the stop was forced
   kUsage = 2,        // command line, configuration, port or directory
   kUnreachable = 3,  // conductorctl: no daemon there
   kDamaged = 4,      // damaged data
 };
 
-// The daemon's: everything that keeps it from starting is 2, unless the data is damaged.
+// The daemon's, when it could not start. A full disk and one that fails are states that pass: 1
+// tells whoever supervises the daemon to start it again. The rest needs somebody to do something.
 inline ExitCode StartExitCode(const Error& error) {
-  return error.code == ErrorCode::kDataLoss ? ExitCode::kDamaged : ExitCode::kUsage;
+  switch (error.code) {
+    case ErrorCode::kDataLoss:
+      return ExitCode::kDamaged;
+    case ErrorCode::kResourceExhausted:
+    case ErrorCode::kUnavailable:
+      return ExitCode::kNo;
+    default:
+      return ExitCode::kUsage;
+  }
 }
 
 }  // namespace conductor::cli

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cli/disk_error.h"
 #include "cli/json_fields.h"
 #include "cli/text.h"
 
@@ -42,7 +43,7 @@ Status WritePortsFile(const std::string& data_dir, const PortsFile& ports) {
   const std::string path = PathIn(data_dir);
   const std::string unfinished = path + ".tmp";
   const auto fail = [&](const std::string& what) {
-    return MakeError(ErrorCode::kPermissionDenied, what + ": " + std::strerror(errno));
+    return MakeError(DiskErrorCode(errno), what + ": " + std::strerror(errno));
   };
   const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return fail(unfinished + ": cannot be written");

@@ -40,7 +40,8 @@ Examples:
   CONDUCTOR_CONFIG_PATH=conductor.json CONDUCTOR_LOG_LEVEL=DEBUG mooncake_conductor
   mooncake_conductor --config conductor.json --check-config
 
-Exit codes: 0 stopped in good order, 2 configuration, port or directory, 4 damaged data.)";
+Exit codes: 0 stopped in good order, 1 not now (full or failing disk; start it again),
+2 configuration, port or directory, 4 damaged data.)";
 
 struct Flags {
   std::string config, data_dir, log_level;

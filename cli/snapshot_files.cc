@@ -68,6 +68,8 @@ class DirectoryWriter final : public SnapshotWriter {
       CONDUCTOR_RETURN_IF_ERROR(log_->RemoveSnapshot(each.seq));
       removed.push_back(each);
     }
+    CONDUCTOR_ASSIGN_OR_RETURN(const auto checkpoints, log_->RemoveOldCheckpoints());
+    removed.insert(removed.end(), checkpoints.begin(), checkpoints.end());
     return removed;
   }
 
@@ -108,7 +110,7 @@ Result<std::unique_ptr<rpc::RpcClient>> ClientOfOwner(const Ctl& ctl) {
 
 }  // namespace
 
-Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::Open(Ctl& ctl) {
+Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::Open(Ctl& ctl, Purpose purpose) {
   if (!ctl.offline()) {
     CONDUCTOR_ASSIGN_OR_RETURN(rpc::RpcClient * client, ctl.Client(kSnapshotTimeoutMs));
     return std::make_unique<DaemonWriter>(*client);
@@ -116,9 +118,13 @@ Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::Open(Ctl& ctl) {
   storage::RocksDbEventLogOptions options;
   options.data_dir = ctl.data_dir;
   options.create_if_missing = false;
+  options.read_only = options.may_remove = purpose == Purpose::kRemoving;
   auto log = storage::RocksDbEventLog::Open(std::move(options));
   if (log) return std::make_unique<DirectoryWriter>(ctl, std::move(*log));
-  if (log.error().code == ErrorCode::kDataLoss) return tl::unexpected(log.error());
+  const ErrorCode code = log.error().code;
+  if (code == ErrorCode::kDataLoss || code == ErrorCode::kResourceExhausted) {
+    return tl::unexpected(log.error());
+  }
   if (auto owner = ClientOfOwner(ctl)) return std::make_unique<DaemonWriter>(std::move(*owner));
   return MakeError(ErrorCode::kFailedPrecondition,
                    log.error().message + "; while a daemon runs, ask it with --address");

@@ -18,9 +18,14 @@ namespace conductor::cli {
 class SnapshotWriter {
  public:
   virtual ~SnapshotWriter() = default;
-  static Result<std::unique_ptr<SnapshotWriter>> Open(Ctl& ctl);
+  // For kRemoving a directory nobody owns is opened without writing to it: on a full disk too.
+  // CreateSnapshot and CreateCheckpoint fail then.
+  enum class Purpose { kWriting, kRemoving };
+  static Result<std::unique_ptr<SnapshotWriter>> Open(Ctl& ctl,
+                                                      Purpose purpose = Purpose::kWriting);
 
   virtual Result<SnapshotInfo> CreateSnapshot() = 0;
+  // Checkpoints that a killed export left too; all that is gone is in the result.
   virtual Result<std::vector<SnapshotInfo>> PruneSnapshots(std::uint32_t keep) = 0;
   virtual Result<SnapshotInfo> CreateCheckpoint() = 0;
   virtual Status RemoveCheckpoint(const std::string& path) = 0;

@@ -134,7 +134,10 @@ Result<SnapshotInfo> ConductorService::Impl::CreateSnapshot() {
 
 Result<std::vector<SnapshotInfo>> ConductorService::Impl::PruneSnapshots(std::uint32_t keep) {
   CONDUCTOR_RETURN_IF_ERROR(CheckServing());
-  return snapshotter_.Prune(keep);
+  CONDUCTOR_ASSIGN_OR_RETURN(std::vector<SnapshotInfo> removed, snapshotter_.Prune(keep));
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto checkpoints, snapshots_.RemoveOldCheckpoints());
+  removed.insert(removed.end(), checkpoints.begin(), checkpoints.end());
+  return removed;
 }
 
 std::string LogName(const ServiceKey& key) {

@@ -7,6 +7,7 @@
 
 #include "tests/cli/ctl_util.h"
 #include "tests/cli/temp_dir.h"
+#include "tests/no_more_bytes.h"
 
 namespace conductor::cli {
 namespace {
@@ -161,6 +162,39 @@ TEST_F(SnapshotCtlTest, PruneKeepsTheNewestGoodOnes) {
   EXPECT_EQ(removed["snapshots"][0]["seq"], 4);
   EXPECT_EQ(RunJson({"snapshot", "list"})["snapshots"][0]["seq"], 3);
   EXPECT_EQ(Run({"snapshot", "prune", "--keep", "1"}).out, "nothing to remove\n");
+}
+
+TEST_F(SnapshotCtlTest, PruneRemovesTheCheckpointsOfKilledExports) {
+  std::string recent, old;
+  {
+    const auto log = OpenForWriting();  // its export was killed: nobody removes them
+    recent = log->CreateCheckpoint()->path;
+    old = data_dir_ + "/checkpoints/2-1";
+    std::filesystem::rename(log->CreateCheckpoint()->path, old);
+  }
+  const Json removed = RunJson({"snapshot", "prune"});
+  ASSERT_EQ(removed["count"], 1);
+  EXPECT_EQ(removed["snapshots"][0]["path"], old);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(recent)) << "it may be copied just now";
+  Create();
+  EXPECT_FALSE(std::filesystem::exists(recent)) << "another owner";
+}
+
+TEST_F(SnapshotCtlTest, PruneWorksOnAFullDisk) {
+  Create();
+  Append(1, 12);
+  const Json newest = Create();
+  {
+    const NoMoreBytes full;
+    const Outcome create = Run({"snapshot", "create"});
+    EXPECT_NE(create.code, ExitCode::kOk) << "no disk to write a snapshot to";
+    const Json removed = RunJson({"snapshot", "prune", "--keep", "1"});
+    ASSERT_EQ(removed["count"], 1);
+    EXPECT_EQ(removed["snapshots"][0]["seq"], 2);
+  }
+  EXPECT_EQ(RunJson({"snapshot", "list"})["count"], 1);
+  EXPECT_EQ(RunJson({"verify"})["comparisons"][0]["digest"], newest["digest"]);
 }
 
 TEST_F(SnapshotCtlTest, ExportTakesSnapshotsAlong) {

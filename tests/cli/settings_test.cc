@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "cli/disk_error.h"
 #include "tests/cli/temp_dir.h"
 
 namespace conductor::cli {
@@ -139,6 +140,20 @@ TEST_F(SettingsTest, VersionEnds) {
   const CommandLine line = Read({"--version"});
   EXPECT_EQ(line.exit_code, ExitCode::kOk);
   EXPECT_THAT(line.text, HasSubstr("mooncake_conductor "));
+}
+
+TEST(StartExitCodeTest, WhatPassesIsOneAndWhatNeedsSomebodyIsNot) {
+  const auto code_of = [](ErrorCode code) { return StartExitCode(Error{code, "", "", "", -1}); };
+  EXPECT_EQ(code_of(ErrorCode::kResourceExhausted), ExitCode::kNo) << "a full disk";
+  EXPECT_EQ(code_of(ErrorCode::kUnavailable), ExitCode::kNo) << "a disk that fails";
+  EXPECT_EQ(code_of(ErrorCode::kDataLoss), ExitCode::kDamaged);
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kFailedPrecondition,
+                               ErrorCode::kPermissionDenied, ErrorCode::kNotFound}) {
+    EXPECT_EQ(code_of(code), ExitCode::kUsage);
+  }
+  EXPECT_EQ(DiskErrorCode(ENOSPC), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(DiskErrorCode(EIO), ErrorCode::kUnavailable);
+  EXPECT_EQ(DiskErrorCode(EACCES), ErrorCode::kPermissionDenied);
 }
 
 }  // namespace

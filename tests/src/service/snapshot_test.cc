@@ -329,6 +329,19 @@ TEST_F(SnapshotTest, PruneKeepsWhatItIsTold) {
   EXPECT_EQ(snapshots_.seqs(), Seqs({second}));
 }
 
+TEST_F(SnapshotTest, PruneRemovesOldCheckpointsToo) {
+  StartWith(1);
+  MustSnapshot();
+  SnapshotInfo checkpoint;
+  checkpoint.path = "checkpoints/1-1";
+  snapshots_.AddOldCheckpoint(checkpoint);
+  const auto removed = service_->PruneSnapshots(2);
+  ASSERT_TRUE(removed);
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_EQ((*removed)[0].path, checkpoint.path);
+  EXPECT_TRUE(service_->PruneSnapshots(2)->empty());
+}
+
 TEST_F(SnapshotTest, StoppingRefusesWhoWaitsForOne) {
   StartWith(2);
   snapshots_.Hold();
