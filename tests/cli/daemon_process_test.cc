@@ -97,20 +97,6 @@ TEST_F(DaemonTest, DataDirBelowAFileIsTwo) {
   EXPECT_THAT(run.err, HasSubstr("/dev/null/x"));
 }
 
-// The file that RocksDB begins a directory with lies on a device that is always full.
-TEST_F(DaemonTest, FullDiskIsOneAndItStartsWhenThereIsSpace) {
-  std::filesystem::create_directory(data_dir_);
-  const std::string manifest = data_dir_ + "/MANIFEST-000001";
-  std::filesystem::create_symlink("/dev/full", manifest);
-  const Finished run = RunWith(Ports(0, 0));
-  EXPECT_EQ(run.code, 1) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("event=start_failed"));
-  EXPECT_THAT(run.err, HasSubstr("No space left on device"));
-  std::filesystem::remove(manifest);
-  TestDaemon daemon(data_dir_);
-  EXPECT_TRUE(daemon.WaitReady()) << daemon.process().err();
-}
-
 TEST_F(DaemonTest, StartRemovesTheCheckpointOfAKilledExport) {
   { EXPECT_TRUE(TestDaemon(data_dir_).WaitReady()); }
   const std::string left = data_dir_ + "/checkpoints/1-1";
