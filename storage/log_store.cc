@@ -10,6 +10,7 @@
 #include "storage/data_directory.h"
 #include "storage/env_files.h"
 #include "storage/log_format.h"
+#include "storage/log_retention.h"
 #include "storage/rocksdb_options.h"
 #include "storage/storage_error.h"
 #include "storage/synced_mark.h"
@@ -317,6 +318,20 @@ Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& option
   return store;
 }
 
+// What recovery read is in tables now, but RocksDB keeps a torn write-ahead file until the next
+// flush, does not look for it then, and makes no checkpoint beside one. So a key is written again
+// and flushed; and allowing deletions looks for all that can go.
+Status ForgetRecoveredWals(const LogStoreOptions& options, LogStore* store) {
+  rocksdb::Status done = WriteFirst(*store, store->report.first);
+  if (done.ok()) done = store->db->Flush(rocksdb::FlushOptions(), store->meta);
+  if (done.ok()) done = store->db->DisableFileDeletions();
+  if (done.ok()) done = store->db->EnableFileDeletions(/*force=*/false);
+  if (!done.ok()) {
+    return tl::unexpected(FromRocksDb(done, Named(options) + ": end of the recovery"));
+  }
+  return {};
+}
+
 Status WriteFormat(const LogStoreOptions& options, LogStore* store) {
   rocksdb::ColumnFamilyHandle* const meta = store->meta;
   const auto first = EncodeSeqKey(1);
@@ -372,6 +387,7 @@ Result<std::unique_ptr<LogStore>> OpenLogStore(const LogStoreOptions& options) {
                              OpenDatabase(options, families, false, create, nullptr));
   if (create) CONDUCTOR_RETURN_IF_ERROR(WriteFormat(options, store.get()));
   CONDUCTOR_RETURN_IF_ERROR(FindPositions(options, store.get()));
+  if (!create) CONDUCTOR_RETURN_IF_ERROR(ForgetRecoveredWals(options, store.get()));
   report.first = store->report.first;
   report.last = store->report.last;
   report.created = create;

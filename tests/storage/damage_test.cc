@@ -210,7 +210,7 @@ Rows ManifestRows() {
   return {
       {"manifest_missing", [](D& d) { d.Remove(d.Find("MANIFEST")); }, Outcome::kRefused, 0,
        ErrorCode::kDataLoss, "MANIFEST"},
-      {"manifest_truncated", [](D& d) { d.Cut(d.Find("MANIFEST"), 60); }, Outcome::kRefused, 0,
+      {"manifest_truncated", [](D& d) { d.Cut(d.Find("MANIFEST"), 200); }, Outcome::kRefused, 0,
        ErrorCode::kDataLoss, ""},
       {"manifest_empty", [](D& d) { d.Write(d.Find("MANIFEST"), ""); }, Outcome::kRefused, 0,
        ErrorCode::kDataLoss, ""},

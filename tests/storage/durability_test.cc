@@ -71,7 +71,8 @@ TEST_F(DurabilityTest, RandomPowerCutsLoseOnlyTheUnsyncedEnd) {
       }
     }
     if (random.Below(8) == 0) {
-      ASSERT_TRUE(log_->CreateCheckpoint());
+      const auto checkpoint = log_->CreateCheckpoint();
+      ASSERT_TRUE(checkpoint) << "round " << round << ": " << checkpoint.error().message;
     }
     fs_->CutPower();
     log_.reset();

@@ -158,6 +158,18 @@ TEST_F(TornWalTest, DamageBeforeUnsyncedRecordsOpens) {
   EXPECT_GT(log->GetRecoveryReport().dropped_bytes, 0u);
 }
 
+// RocksDB reads the first record of every write-ahead file it still has before it makes a copy.
+TEST_F(TornWalTest, DamagedFirstRecordHindersNoCheckpoint) {
+  constexpr std::uint64_t kInTheFirstRecord = 20;
+  Overwrite(kInTheFirstRecord, "damage");
+  const auto log = Open();
+  ExpectRecords(*log, 0);
+  EXPECT_GT(log->GetRecoveryReport().dropped_bytes, 0u);
+  const auto checkpoint = log->CreateCheckpoint();
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->seq, 0u);
+}
+
 TEST_F(TornWalTest, DamageBeforeSyncedRecordsIsRefusedEachTime) {
   SyncAll();
   AppendSynced(kRecords + 1, kRecords + 9);
