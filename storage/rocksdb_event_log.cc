@@ -91,10 +91,26 @@ Status RocksDbEventLog::CheckWritable() const {
   return MakeError(ErrorCode::kUnavailable, Named() + ": the log was ended by: " + ended_->message);
 }
 
-tl::unexpected<Error> RocksDbEventLog::End(Error error) {
+// The error is the first cause, whoever met it.
+tl::unexpected<Error> RocksDbEventLog::End(Error error, bool echo) {
   const std::lock_guard<std::mutex> lock(ended_mutex_);
-  if (!ended_) ended_ = error;
-  return tl::unexpected(std::move(error));
+  if (!ended_ || (ended_is_echo_ && !echo)) {
+    ended_ = std::move(error);
+    ended_is_echo_ = echo;
+  }
+  return tl::unexpected(*ended_);
+}
+
+tl::unexpected<Error> RocksDbEventLog::End(const rocksdb::Status& status, const std::string& what) {
+  return End(FromRocksDb(status, Named() + ": " + what), IsEcho(status));
+}
+
+// An append beside a sync may see that the file has failed before the sync can say how. The caller
+// holds neither sync_mutex_ nor write_mutex_, and has ended the handle.
+tl::unexpected<Error> RocksDbEventLog::EndOfAppend(const rocksdb::Status& status,
+                                                   const std::string& what) {
+  const std::lock_guard<std::mutex> no_sync_runs(sync_mutex_);
+  return End(status, what);
 }
 
 Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability durability) {
@@ -109,15 +125,18 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
     const auto key = EncodeSeqKey(++seq);
     const rocksdb::Status put =
         batch.Put(store_->log, rocksdb::Slice(key.data(), key.size()), *value);
-    if (!put.ok()) return End(FromRocksDb(put, Named() + ": batch of " + RecordName(seq)));
+    if (!put.ok()) return End(put, "batch of " + RecordName(seq));
   }
   const bool sync = durability == Durability::kSynced;
-  const std::lock_guard<std::mutex> write_lock(write_mutex_);
+  std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const rocksdb::Status written = store_->db->Write(MakeWriteOptions(sync), &batch);
   if (!written.ok()) {
-    return End(FromRocksDb(
-        written, Named() + ": append of " + RecordName(last + 1) + " to " + std::to_string(seq)));
+    const std::string what = "append of " + RecordName(last + 1) + " to " + std::to_string(seq);
+    auto ended = End(written, what);  // before the lock is gone: who syncs looks at it
+    if (!IsEcho(written)) return ended;
+    write_lock.unlock();
+    return EndOfAppend(written, what);
   }
   last_.store(seq, std::memory_order_release);
   if (sync) NoteSynced(seq);
@@ -147,21 +166,22 @@ Status RocksDbEventLog::Sync() {
   return SyncFiles();
 }
 
-// The caller holds store_mutex_. RocksDB, as Debian builds it, aborts the process when a write-ahead
-// file that failed before is synced, unless it had been synced once like this. So who syncs looks
-// first, the first sync of each file keeps writes out (the others need not), and it comes before
-// RocksDB is told to close the file.
+// The caller holds store_mutex_. RocksDB, as Debian builds it, aborts the process when a
+// write-ahead file that failed before is synced, unless it had been synced once like this. So who
+// syncs looks first, the first sync of each file keeps writes out (the others need not), and it
+// comes before RocksDB is told to close the file.
 Status RocksDbEventLog::SyncFiles() {
+  const std::lock_guard<std::mutex> sync_lock(sync_mutex_);
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const Seq last = LastSeq();
   const rocksdb::Status stopped = StoppedBy();
-  if (!stopped.ok()) return End(FromRocksDb(stopped, Named() + ": sync"));
+  if (!stopped.ok()) return End(stopped, "sync");
   std::unique_ptr<rocksdb::LogFile> file;
   const bool known = store_->db->GetCurrentWalFile(&file).ok();
   if (known && file->LogNumber() == synced_file_) write_lock.unlock();
   const rocksdb::Status synced = store_->db->SyncWAL();
-  if (!synced.ok()) return End(FromRocksDb(synced, Named() + ": sync"));
+  if (!synced.ok()) return End(synced, "sync");
   if (known && write_lock.owns_lock()) synced_file_ = file->LogNumber();
   NoteSynced(last);
   return {};
@@ -171,7 +191,10 @@ Result<Seq> RocksDbEventLog::Reopen() {
   const WriteLock lock(store_mutex_);
   if (Status opened = OpenStore(); !opened) {
     store_.reset();
-    return End(opened.error());
+    const std::lock_guard<std::mutex> ended_lock(ended_mutex_);
+    ended_ = opened.error();  // what hinders now
+    ended_is_echo_ = false;
+    return tl::unexpected(opened.error());
   }
   const std::lock_guard<std::mutex> ended_lock(ended_mutex_);
   ended_.reset();

@@ -105,7 +105,9 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status CheckWritable() const;
   Status CheckMayRemove() const;
   Status RemoveLeftovers();
-  tl::unexpected<Error> End(Error error);
+  tl::unexpected<Error> End(const rocksdb::Status& status, const std::string& what);
+  tl::unexpected<Error> End(Error error, bool echo = false);
+  tl::unexpected<Error> EndOfAppend(const rocksdb::Status& status, const std::string& what);
   tl::unexpected<Error> Forgotten(Seq seq) const;
   std::string Named() const { return "data directory " + options_.data_dir; }
 
@@ -128,8 +130,13 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   std::mutex write_mutex_;
   std::uint64_t synced_file_ = 0;  // guarded by write_mutex_: RocksDB's number of a synced file
 
+  // Held while files are synced. Taken after store_mutex_ and before write_mutex_.
+  std::mutex sync_mutex_;
+
+  // Why the handle takes no more writes. An echo of another call's failure gives way to its cause.
   mutable std::mutex ended_mutex_;
-  std::optional<Error> ended_;  // guarded by ended_mutex_: why the handle takes no more writes
+  std::optional<Error> ended_;  // guarded by ended_mutex_
+  bool ended_is_echo_ = false;  // guarded by ended_mutex_
 
   // What is kept changes here: dropping, removing snapshots, copying all of it. One at a time,
   // taken before store_mutex_.

@@ -77,7 +77,7 @@ Status RocksDbEventLog::DropBelow(Seq first) {
     CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
     const rocksdb::Status moved = WriteFirst(*store_, first);
     // The write-ahead file is the log's too: what it did not take, or sync, ends the handle.
-    if (!moved.ok()) return End(FromRocksDb(moved, Named() + ": first record"));
+    if (!moved.ok()) return End(moved, "first record");
     first_.store(first, std::memory_order_release);
   }
   CONDUCTOR_RETURN_IF_ERROR(SyncFiles());

@@ -62,6 +62,12 @@ Error FromRocksDb(const rocksdb::Status& status, const std::string& what) {
   return Error{CodeOf(status), what + ": " + status.ToString(), "", "", -1};
 }
 
+bool IsEcho(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  return text.find("has previous error") != std::string::npos ||
+         text.find("Seen error") != std::string::npos;
+}
+
 Error FromErrno(int error_number, const std::string& what) {
   return Error{CodeOf(error_number), what + ": " + std::generic_category().message(error_number),
                "", "", -1};

@@ -1,10 +1,12 @@
 // Power cuts and failing disks: what was acknowledged as synced is there, once and in order; the
 // rest is a prefix, never a gap.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "storage/rocksdb_event_log.h"
@@ -15,6 +17,8 @@
 
 namespace conductor::storage {
 namespace {
+
+using ::testing::HasSubstr;
 
 class DurabilityTest : public ::testing::Test {
  protected:
@@ -146,6 +150,30 @@ TEST_F(DurabilityTest, FailedReopenEndsTheHandleUntilOneSucceeds) {
   const auto last = log_->Reopen();
   ASSERT_TRUE(last) << last.error().message;
   ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged());
+}
+
+// To the one RocksDB says what the disk said, to the other only that something failed before.
+TEST_F(DurabilityTest, AppendBesideAFailingSyncNamesTheSameCause) {
+  const Record record{{Lost{1, 1, 1}}};
+  const auto append = [&] { return log_->Append({&record, 1}, Durability::kBuffered); };
+  Open();
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(append());
+    ASSERT_TRUE(log_->Sync());  // the first of a file keeps appends out, later ones do not
+    fs_->FailSyncs(".log", rocksdb::IOStatus::NoSpace("injected"));
+    Status synced;
+    std::thread syncer([&] {
+      while (synced) synced = log_->Sync();
+    });
+    Result<Seq> appended = append();
+    while (appended) appended = append();
+    syncer.join();
+    for (const Error& error : {appended.error(), synced.error(), append().error()}) {
+      ASSERT_THAT(error.message, HasSubstr("injected")) << "round " << round;
+    }
+    fs_->Heal();
+    ASSERT_TRUE(log_->Reopen());
+  }
 }
 
 TEST_F(DurabilityTest, RandomFaultsLoseNothingThatWasAcknowledged) {
