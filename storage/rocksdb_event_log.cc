@@ -9,6 +9,7 @@
 #include "storage/checkpoints.h"
 #include "storage/data_directory.h"
 #include "storage/log_format.h"
+#include "storage/log_retention.h"
 #include "storage/log_store.h"
 #include "storage/record_codec.h"
 #include "storage/rocksdb_options.h"
@@ -65,6 +66,7 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
 Status RocksDbEventLog::OpenStore() {
   store_.reset();
   synced_file_ = 0;
+  bytes_since_table_.store(0, std::memory_order_relaxed);
   // Listed first: a daemon that writes meanwhile cannot make one look ahead of the log.
   CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> snapshots, snapshots_.List());
   CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions()));
@@ -127,6 +129,7 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
         batch.Put(store_->log, rocksdb::Slice(key.data(), key.size()), *value);
     if (!put.ok()) return End(put, "batch of " + RecordName(seq));
   }
+  CONDUCTOR_RETURN_IF_ERROR(BeginTableWhenDue());
   const bool sync = durability == Durability::kSynced;
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
@@ -138,9 +141,30 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
     write_lock.unlock();
     return EndOfAppend(written, what);
   }
+  bytes_since_table_.fetch_add(batch.GetDataSize(), std::memory_order_relaxed);
   last_.store(seq, std::memory_order_release);
   if (sync) NoteSynced(seq);
   return seq;
+}
+
+// RocksDB would begin the next table, and with it the next write-ahead file, in the middle of a
+// write, and so under the hands of who syncs. It is told to before its own limit, while nobody
+// syncs: at the next chance, or, when there is none for long, behind a sync.
+Status RocksDbEventLog::BeginTableWhenDue() {
+  const std::size_t bytes = bytes_since_table_.load(std::memory_order_relaxed);
+  if (bytes < kTableBegunBytes) return {};
+  std::unique_lock<std::mutex> sync_lock(sync_mutex_, std::defer_lock);
+  if (bytes < 2 * kTableBegunBytes) {
+    if (!sync_lock.try_lock()) return {};
+  } else {
+    sync_lock.lock();
+  }
+  const std::lock_guard<std::mutex> write_lock(write_mutex_);
+  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
+  const rocksdb::Status begun = BeginTable(*store_);
+  if (!begun.ok()) return End(begun, "begin of a table");
+  bytes_since_table_.store(0, std::memory_order_relaxed);
+  return {};
 }
 
 // What was synced stays so: of two syncs at once the later position counts.
@@ -163,15 +187,15 @@ rocksdb::Status RocksDbEventLog::StoppedBy() const {
 
 Status RocksDbEventLog::Sync() {
   const ReadLock lock(store_mutex_);
+  const std::lock_guard<std::mutex> sync_lock(sync_mutex_);
   return SyncFiles();
 }
 
-// The caller holds store_mutex_. RocksDB, as Debian builds it, aborts the process when a
-// write-ahead file that failed before is synced, unless it had been synced once like this. So who
-// syncs looks first, the first sync of each file keeps writes out (the others need not), and it
-// comes before RocksDB is told to close the file.
+// The caller holds store_mutex_ and sync_mutex_. RocksDB, as Debian builds it, aborts the process
+// when a write-ahead file that failed before is synced, unless it had been synced once like this.
+// So who syncs looks first, and the first sync of each file keeps writes out (the others need not).
+// That it stays the same file is what sync_mutex_ is for.
 Status RocksDbEventLog::SyncFiles() {
-  const std::lock_guard<std::mutex> sync_lock(sync_mutex_);
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
   const Seq last = LastSeq();

@@ -98,6 +98,7 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status OpenStore();
   Status GoOnBehind(const std::vector<SnapshotInfo>& snapshots);
   void GiveBackSpace();
+  Status BeginTableWhenDue();
   Status SyncFiles();
   rocksdb::Status StoppedBy() const;
   void NoteSynced(Seq seq);
@@ -125,13 +126,14 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   std::atomic<Seq> last_{0};
   std::atomic<Seq> synced_{0};  // written by who synced, read by who drops. Invariant: <= last_.
 
+  // Held while files are synced, and while RocksDB is told to begin the next write-ahead file.
+  // Taken after store_mutex_.
+  std::mutex sync_mutex_;
   // Held while something is written, so that who syncs knows whether that failed. Taken after
-  // store_mutex_.
+  // sync_mutex_.
   std::mutex write_mutex_;
   std::uint64_t synced_file_ = 0;  // guarded by write_mutex_: RocksDB's number of a synced file
-
-  // Held while files are synced. Taken after store_mutex_ and before write_mutex_.
-  std::mutex sync_mutex_;
+  std::atomic<std::size_t> bytes_since_table_{0};  // appended since the last table was begun
 
   // Why the handle takes no more writes. An echo of another call's failure gives way to its cause.
   mutable std::mutex ended_mutex_;

@@ -72,6 +72,7 @@ Status RocksDbEventLog::DropBelow(Seq first) {
                      Named() + ": drop below record " + std::to_string(first) +
                          ", but the log is on disk up to " + std::to_string(synced));
   }
+  const std::lock_guard<std::mutex> sync_lock(sync_mutex_);
   if (first > FirstSeq()) {
     const std::lock_guard<std::mutex> write_lock(write_mutex_);
     CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
@@ -142,6 +143,7 @@ Status RocksDbEventLog::SetAside(Seq seq) {
 Result<SnapshotInfo> RocksDbEventLog::CreateCheckpoint() {
   const RetentionLock retention_lock(retention_mutex_);
   const ReadLock lock(store_mutex_);
+  const std::lock_guard<std::mutex> sync_lock(sync_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(SyncFiles());
   auto checkpoint = WriteCheckpoint(StoreOptions(), store_->db.get(), snapshots_);
   if (!checkpoint) {
