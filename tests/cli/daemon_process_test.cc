@@ -10,6 +10,7 @@
 
 #include "cli/ports_file.h"
 #include "tests/cli/process_util.h"
+#include "tests/no_more_bytes.h"
 
 namespace conductor::cli {
 namespace {
@@ -95,6 +96,21 @@ TEST_F(DaemonTest, DataDirBelowAFileIsTwo) {
   const Finished run = RunProgram({DaemonProgram(), "--data-dir", "/dev/null/x/y"});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("/dev/null/x"));
+}
+
+// The daemon inherits the limit, and so has no log either: its exit code is what is left.
+TEST_F(DaemonTest, FullDiskIsOneAndItStartsWhenThereIsSpace) {
+  const std::string config = directory_.Write("c.json", Ports(0, 0));
+  const std::vector<std::string> start = {DaemonProgram(), "--config", config, "--data-dir",
+                                          data_dir_};
+  for (const char* directory : {"new", "used"}) {
+    {
+      const NoMoreBytes full;
+      EXPECT_EQ(RunProgram(start).code, 1) << directory;
+    }
+    TestDaemon daemon(data_dir_);
+    EXPECT_TRUE(daemon.WaitReady()) << directory << ": " << daemon.process().err();
+  }
 }
 
 TEST_F(DaemonTest, StartRemovesTheCheckpointOfAKilledExport) {
