@@ -170,7 +170,7 @@ std::uint16_t Daemon::http_port() const {
 std::uint16_t Daemon::rpc_port() const {
   return parts_->rpc->port();
 }
-std::string Daemon::FatalError() const {
+std::optional<Error> Daemon::FatalError() const {
   return parts_->service->FatalError();
 }
 
@@ -209,23 +209,22 @@ ExitCode RunDaemon(const Settings& settings, StopSignals& signals) {
   Result<std::unique_ptr<Daemon>> daemon = Daemon::Start(settings, [&signals] { signals.Wake(); });
   if (!daemon) {
     LogLine(LogLevel::kError, "event=start_failed reason=" + LogValue(daemon.error().message));
-    return StartExitCode(daemon.error());
+    return FailureExitCode(daemon.error());
   }
   int signal_number = 0;
   while (signals.Wait(kObserveInterval, &signal_number) != StopSignals::Event::kSignal) {
-    if (!(*daemon)->FatalError().empty()) break;
+    if ((*daemon)->FatalError()) break;
     (*daemon)->Observe();
   }
-  const std::string fatal = (*daemon)->FatalError();
-  const std::string reason = !fatal.empty() ? fatal : "signal " + std::to_string(signal_number);
-  LogLine(fatal.empty() ? LogLevel::kInfo : LogLevel::kError,
-          "event=stopping reason=" + LogValue(reason));
+  const std::optional<Error> fatal = (*daemon)->FatalError();
+  const std::string reason = fatal ? fatal->message : "signal " + std::to_string(signal_number);
+  LogLine(fatal ? LogLevel::kError : LogLevel::kInfo, "event=stopping reason=" + LogValue(reason));
   const StopWatchdog watchdog(std::chrono::milliseconds(kStopMsMax),
-                              static_cast<int>(fatal.empty() ? ExitCode::kNo : ExitCode::kDamaged));
+                              static_cast<int>(fatal ? FailureExitCode(*fatal) : ExitCode::kNo));
   (*daemon).reset();
   LogLine(LogLevel::kInfo, "event=stopped");
   StopLogging();
-  return fatal.empty() ? ExitCode::kOk : ExitCode::kDamaged;
+  return fatal ? FailureExitCode(*fatal) : ExitCode::kOk;
 }
 
 }  // namespace conductor::cli

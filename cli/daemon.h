@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/exit_code.h"
@@ -26,14 +27,14 @@ inline constexpr std::uint32_t kRpcDrainMs = 1'000;
 class Daemon {
  public:
   // `on_fatal` may be called from any thread, once the service cannot go on (FatalError says why).
-  // Errors: StartExitCode tells how the process ends.
+  // Errors: FailureExitCode tells how the process ends.
   static Result<std::unique_ptr<Daemon>> Start(const Settings& settings,
                                                std::function<void()> on_fatal);
   ~Daemon();
 
   std::uint16_t http_port() const;
   std::uint16_t rpc_port() const;
-  std::string FatalError() const;
+  std::optional<Error> FatalError() const;
   // The readiness now; also hands it to gRPC's health service and logs a change of phase.
   Readiness Observe();
   // Idempotent.

@@ -13,9 +13,9 @@ enum class ExitCode : int {
   kDamaged = 4,      // damaged data
 };
 
-// The daemon's, when it could not start. A full disk and one that fails are states that pass: 1
+// The daemon's, when it could not start, or could not read its state back. A full disk and one that fails are states that pass: 1
 // tells whoever supervises the daemon to start it again. The rest needs somebody to do something.
-inline ExitCode StartExitCode(const Error& error) {
+inline ExitCode FailureExitCode(const Error& error) {
   switch (error.code) {
     case ErrorCode::kDataLoss:
       return ExitCode::kDamaged;

@@ -63,15 +63,15 @@ void ApplyQueue::DiscardFrames() {
   bytes_ = 0;
 }
 
-void ApplyQueue::WaitForStop(std::chrono::milliseconds timeout) {
+bool ApplyQueue::WaitForCommands(std::chrono::steady_clock::time_point until) {
   MutexLock lock(mutex_);
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!stopping_) {
+  while (!stopping_ && commands_.empty()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return;
+        until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
     changed_.WaitFor(mutex_, left);
   }
+  return !commands_.empty();
 }
 
 void ApplyQueue::Wake() {
@@ -94,6 +94,11 @@ bool ApplyQueue::stopping() const {
 std::size_t ApplyQueue::frames() const {
   MutexLock lock(mutex_);
   return frames_.size();
+}
+
+std::size_t ApplyQueue::commands() const {
+  MutexLock lock(mutex_);
+  return commands_.size();
 }
 
 }  // namespace conductor

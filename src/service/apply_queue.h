@@ -50,13 +50,14 @@ class ApplyQueue {
   Work Take(std::chrono::milliseconds timeout);
   std::vector<Command> TakeCommands();
   void DiscardFrames();
-  // Waits for the timeout, or until stopping.
-  void WaitForStop(std::chrono::milliseconds timeout);
+  // Waits for commands. False: there are none and it is `until`, or the service stops.
+  bool WaitForCommands(std::chrono::steady_clock::time_point until);
   void Wake();
   // From here on Take returns at once and nothing more is accepted.
   void Stop();
   bool stopping() const;
   std::size_t frames() const;
+  std::size_t commands() const;
 
  private:
   const Limits limits_;

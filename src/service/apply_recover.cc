@@ -33,7 +33,7 @@ bool ConductorService::Impl::Rebuild() {
   };
   auto recovered = RecoverState(log_, snapshots_, options);
   if (!recovered) {
-    if (recovered.error().code != ErrorCode::kAborted) Fatal(recovered.error().message);
+    if (recovered.error().code != ErrorCode::kAborted) Fatal(recovered.error());
     return false;
   }
   for (const std::string& warning : recovered->warnings) {
@@ -170,8 +170,10 @@ ConductorService::Impl::Recovered ConductorService::Impl::RecoverLog(
     }
     const std::string why = "the log cannot be written: " + writer_.error();
     if (!std::exchange(told, true) && on_wait) on_wait(why);
+    RefuseInHand(why);
     snapshotter_.Refuse(why);
-    queue_.WaitForStop(std::chrono::milliseconds(wait_ms));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+    while (queue_.WaitForCommands(until)) RefuseCommands(why);
     wait_ms = std::min(wait_ms * 2, kRecoverWaitMsMax);
   }
   return Recovered::kStopping;

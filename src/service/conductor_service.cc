@@ -74,7 +74,7 @@ void ConductorService::Impl::Stop() {
   RefuseCommands("the service is stopping");
 }
 
-std::string ConductorService::Impl::FatalError() const {
+std::optional<Error> ConductorService::Impl::FatalError() const {
   MutexLock lock(fatal_mutex_);
   return fatal_error_;
 }
@@ -91,7 +91,7 @@ Status ConductorService::Impl::CheckServing() const {
     case Phase::kDraining:
       return NotReady("the service is stopping");
     case Phase::kFatal:
-      return NotReady("the log is damaged: " + FatalError());
+      return NotReady("the state could not be read back: " + FatalError()->message);
     case Phase::kIdle:
     case Phase::kRebuilding:
       break;
@@ -162,7 +162,7 @@ void ConductorService::SetPorts(std::uint16_t http_port, std::uint16_t rpc_port)
   impl_->http_port_.store(http_port);
   impl_->rpc_port_.store(rpc_port);
 }
-std::string ConductorService::FatalError() const {
+std::optional<Error> ConductorService::FatalError() const {
   return impl_->FatalError();
 }
 void ConductorService::OnFatal(std::function<void()> callback) {

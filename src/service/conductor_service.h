@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,10 +50,10 @@ class ConductorService final : public Service, public FactSink, public DigestSou
   void Stop();
   // What status shows; set once the front ends have bound.
   void SetPorts(std::uint16_t http_port, std::uint16_t rpc_port);
-  // Empty while all is well; else why the service cannot go on (damaged log): the daemon exits
-  // with code 4 and this text.
-  std::string FatalError() const;
-  // Called (from the apply thread) when FatalError becomes non-empty.
+  // None while all is well; else why the service cannot go on: the log is damaged (kDataLoss), or
+  // the disk did not give it back now (other codes). The daemon ends with this text.
+  std::optional<Error> FatalError() const;
+  // Called (from the apply thread) when there is a FatalError.
   void OnFatal(std::function<void()> callback);
 
   Result<QueryAnswer> Query(const PromptQuery& query) const override;

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,7 +65,7 @@ class ConductorService::Impl {
   ApplyQueue queue_;
   std::atomic<std::uint16_t> http_port_{0}, rpc_port_{0};
 
-  std::string FatalError() const;
+  std::optional<Error> FatalError() const;
   void OnFatal(std::function<void()> callback);
 
  private:
@@ -86,7 +88,8 @@ class ConductorService::Impl {
   bool StayBelowCaps();
   bool CommitEvictions(const Record& record, bool* applied);
   void ReportEvictions();
-  void RunCommands(std::vector<Command> commands);
+  // These and what is in hand.
+  void RunCommands(std::vector<Command> commands = {});
   struct Batch;
   void FlushBatch(Batch& batch);
   // The batch that could not be written, as soon as it is known what became of it. True: its record
@@ -94,7 +97,7 @@ class ConductorService::Impl {
   bool RecoverBatch(Batch& batch, const std::string& error);
   void AddToBatch(Batch& batch, RegisterCommand command);
   void AddToBatch(Batch& batch, UnregisterCommand command);
-  void FinishRegister(RegisterCommand& command);
+  void FinishRegister(RegisterCommand& command, Batch& undo);
   void Apply(const Record& record, Seq seq);
   enum class Recovered {
     kStopping,  // the service stops before the log takes writes again
@@ -102,15 +105,16 @@ class ConductorService::Impl {
     kPresent,   // the same, but the record whose write failed is in it: it only has to be applied
     kRebuilt,   // the log had lost records: the state is what it holds, the streams began again
   };
-  // Blocks until the log takes writes again. `after_write`: a write has just failed. `on_wait` is
-  // called once, with the reason, when that takes longer than one attempt: whoever waits for that
-  // write is answered then.
+  // Blocks until the log takes writes again. `after_write`: a write has just failed. When that
+  // takes longer than one attempt, whoever waits is answered: what is in hand, `on_wait`, which is
+  // called once with the reason, and from then on every new command at once.
   Recovered RecoverLog(bool after_write,
                        const std::function<void(const std::string& why)>& on_wait = {});
   void StopStreams();
   static void Refuse(Command& command, const std::string& why);
   void RefuseCommands(const std::string& why);
-  void Fatal(const std::string& message);
+  void RefuseInHand(const std::string& why);
+  void Fatal(const Error& error);
   void SyncLoop();
   Snapshotter::Options SnapshotOptions();
 
@@ -128,6 +132,8 @@ class ConductorService::Impl {
   RetireList retired_states_;
   LogWriter writer_;
   MemoryCap cap_;  // the apply thread's
+  std::deque<Command>
+      in_hand_;  // the apply thread's: taken from the queue, neither in a batch nor done
   RebuildProgress progress_;
   // Blocks given up since the start; and when that was last reported, and how many there were then.
   std::atomic<std::uint64_t> evicted_{0};
@@ -144,7 +150,7 @@ class ConductorService::Impl {
   mutable std::atomic<std::uint64_t> queries_{0}, matched_tokens_{0}, asked_tokens_{0};
 
   mutable Mutex fatal_mutex_;
-  std::string fatal_error_ GUARDED_BY(fatal_mutex_);
+  std::optional<Error> fatal_error_ GUARDED_BY(fatal_mutex_);
   std::function<void()> on_fatal_ GUARDED_BY(fatal_mutex_);
 
   Mutex sync_mutex_;

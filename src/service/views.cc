@@ -111,7 +111,9 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   view.max_bytes = options_.limits.max_bytes;
   view.evicted_blocks = evicted_.load(std::memory_order_relaxed);
   view.log_error = writer_.error();
-  if (view.log_error.empty()) view.log_error = FatalError();
+  if (const auto fatal = FatalError(); fatal && view.log_error.empty()) {
+    view.log_error = fatal->message;
+  }
   const Snapshotter::View snapshots = snapshotter_.Look();
   view.snapshot_seq = snapshots.seq;
   view.snapshot_age_ms = snapshots.age_ms;
@@ -165,6 +167,8 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
   add("snapshots_total", "Snapshots made", static_cast<double>(snapshots.made), true);
   add("snapshot_failures_total", "Snapshots that failed or were given up",
       static_cast<double>(snapshots.failed), true);
+  add("queue_commands", "Registrations and unregistrations that wait for the apply thread",
+      static_cast<double>(queue_.commands()));
   add("queue_frames", "Frames that wait for the apply thread",
       static_cast<double>(queue_.frames()));
   add("queries_total", "Queries answered", static_cast<double>(queries_.load()), true);

@@ -142,8 +142,8 @@ TEST_F(SettingsTest, VersionEnds) {
   EXPECT_THAT(line.text, HasSubstr("mooncake_conductor "));
 }
 
-TEST(StartExitCodeTest, WhatPassesIsOneAndWhatNeedsSomebodyIsNot) {
-  const auto code_of = [](ErrorCode code) { return StartExitCode(Error{code, "", "", "", -1}); };
+TEST(FailureExitCodeTest, WhatPassesIsOneAndWhatNeedsSomebodyIsNot) {
+  const auto code_of = [](ErrorCode code) { return FailureExitCode(Error{code, "", "", "", -1}); };
   EXPECT_EQ(code_of(ErrorCode::kResourceExhausted), ExitCode::kNo) << "a full disk";
   EXPECT_EQ(code_of(ErrorCode::kUnavailable), ExitCode::kNo) << "a disk that fails";
   EXPECT_EQ(code_of(ErrorCode::kDataLoss), ExitCode::kDamaged);

@@ -164,6 +164,34 @@ TEST_P(LogFailureTest, RegistrationThatMetTheFailureDoesNotWaitForItsEnd) {
   ExpectStateIsTheLogs();
 }
 
+// They share no record, so the later ones wait while the first one meets the failure.
+TEST_P(LogFailureTest, CommandsBehindTheOneThatMetTheFailureDoNotWaitForItsEnd) {
+  StartReady();
+  const StreamId stream = MustRegister("a");
+  log_.SetReopenFails(true);
+  log_.Hold();
+  ASSERT_TRUE(Offer(stream, 0));
+  log_.WaitForHeldAppend();
+  log_.FailAppend(1, DiskError());  // the one behind the frame's
+  std::vector<std::thread> clients;
+  std::atomic<int> refused{0};
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back([&] {
+      const auto outcome = service_->Unregister({"a", "default", 0});
+      if (!outcome && outcome.error().reason == "not_ready") ++refused;
+    });
+  }
+  ASSERT_TRUE(changes_.WaitFor([&] { return queued_commands() == 4; }));
+  log_.Release();
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(refused.load(), 4);
+  EXPECT_EQ(service_->GetReadiness().phase, "log_failed");
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
+  EXPECT_TRUE(service_->Unregister({"a", "default", 0}));
+  ExpectStateIsTheLogs();
+}
+
 TEST_P(LogFailureTest, RefusedRegistrationThatIsInTheLogNeverthelessIsServed) {
   StartReady();
   log_.SetReopenFails(true);
@@ -324,6 +352,36 @@ TEST_F(SyncTest, SyncThatFailsOnItsIntervalIsRecoveredWithoutAnyFrame) {
   EXPECT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
   EXPECT_EQ(LoggedNumbers(stream), Numbers{0});
   EXPECT_EQ(log_.inner.SyncedSeqForTest(), 2u);
+  ExpectStateIsTheLogs();
+}
+
+// It is in the apply thread's hands when that sees that a sync has failed meanwhile.
+TEST_F(SyncTest, RegistrationBehindAFailedSyncDoesNotWaitForItsEnd) {
+  StartReady();
+  const StreamId stream = MustRegister("a");
+  const int syncs = log_.syncs();
+  log_.HoldSync();
+  ASSERT_TRUE(Offer(stream, 0));
+  log_.WaitForSync(syncs + 1);
+  log_.Hold();
+  ASSERT_TRUE(Offer(stream, 1));
+  log_.WaitForHeldAppend();
+  Result<RegisterOutcome> outcome = MakeError(ErrorCode::kInternal, "not asked");
+  std::thread client([&] { outcome = service_->Register(Request("b")); });
+  ASSERT_TRUE(changes_.WaitFor([&] { return queued_commands() == 1; }));
+  log_.SetReopenFails(true);
+  log_.SetSyncFails(true);
+  log_.ReleaseSync();
+  ASSERT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().phase == "log_failed"; }));
+  log_.Release();
+  client.join();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().reason, "not_ready");
+  EXPECT_EQ(service_->GetReadiness().phase, "log_failed");
+  log_.SetSyncFails(false);
+  log_.SetReopenFails(false);
+  EXPECT_TRUE(changes_.WaitFor([&] { return service_->GetReadiness().ready; }));
+  EXPECT_EQ(LoggedNumbers(stream), (Numbers{0, 1}));
   ExpectStateIsTheLogs();
 }
 

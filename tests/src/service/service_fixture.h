@@ -59,6 +59,9 @@ class FaultyLog : public EventLog {
       changed_.wait(lock, [this] { return !held_; });
       --waiting_;
       if (durability == Durability::kSynced) ++synced_appends_;
+      if (appends_until_failure_ > 0 && --appends_until_failure_ == 0) {
+        inner.FailNextAppendForTest(*append_failure_, /*written=*/false);
+      }
     }
     for (const Record& record : records) {
       if (HasRefusedName(record)) {
@@ -70,9 +73,12 @@ class FaultyLog : public EventLog {
   Status Sync() override {
     bool fails = false;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       ++syncs_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return !sync_held_; });
       fails = std::exchange(sync_loses_tail_, false);
+      if (sync_fails_) return MakeError(ErrorCode::kUnavailable, "fsync: no space left");
     }
     if (!fails) return inner.Sync();
     inner.CrashForTest(/*lose_unsynced=*/true);
@@ -92,6 +98,7 @@ class FaultyLog : public EventLog {
   Status Read(Seq from, Seq to,
               const std::function<Status(Seq, const Record&)>& visit) const override {
     if (damaged) return MakeError(ErrorCode::kDataLoss, "record 1: crc 1, expected 2");
+    if (unreadable) return MakeError(ErrorCode::kUnavailable, "record 1: Input/output error");
     return inner.Read(from, to, visit);
   }
 
@@ -105,6 +112,19 @@ class FaultyLog : public EventLog {
   void SetReopenFails(bool fails) { Set(reopen_fails_, fails); }
   // The next Sync fails, and what was not synced is gone, as after a real fsync error.
   void LoseTailAtNextSync() { Set(sync_loses_tail_, true); }
+  void HoldSync() { Set(sync_held_, true); }
+  void ReleaseSync() { Set(sync_held_, false); }
+  void WaitForSync(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return syncs_ >= count; });
+  }
+  void SetSyncFails(bool fails) { Set(sync_fails_, fails); }
+  // The n-th append from now (1: the next) fails and writes nothing.
+  void FailAppend(int n, Error error) {
+    const std::lock_guard lock(mutex_);
+    appends_until_failure_ = n;
+    append_failure_ = std::move(error);
+  }
   int reopens() const { return Get(reopens_); }
   int syncs() const { return Get(syncs_); }
   int synced_appends() const { return Get(synced_appends_); }
@@ -115,6 +135,7 @@ class FaultyLog : public EventLog {
 
   MemoryEventLog inner;
   std::atomic<bool> damaged{false};
+  std::atomic<bool> unreadable{false};  // now; the disk may give it back later
 
  private:
   static bool HasRefusedName(const Record& record) {
@@ -141,7 +162,10 @@ class FaultyLog : public EventLog {
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
-  bool held_ = false, reopen_fails_ = false, sync_loses_tail_ = false;
+  bool held_ = false, reopen_fails_ = false, sync_loses_tail_ = false, sync_fails_ = false,
+       sync_held_ = false;
+  int appends_until_failure_ = 0;
+  std::optional<Error> append_failure_;
   int waiting_ = 0, reopens_ = 0, syncs_ = 0, synced_appends_ = 0;
 };
 
@@ -264,6 +288,12 @@ class ServiceFixture : public ::testing::Test {
     ConductorService& service = Start(std::move(statics));
     EXPECT_TRUE(changes_.WaitFor([&] { return service.GetReadiness().ready; }));
     return service;
+  }
+  double queued_commands() const {
+    for (const MetricSample& sample : service_->CollectMetrics()) {
+      if (sample.name == "queue_commands") return sample.value;
+    }
+    return -1;
   }
   StreamId MustRegister(const std::string& instance) {
     const auto outcome = service_->Register(Request(instance));

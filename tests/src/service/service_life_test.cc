@@ -6,7 +6,19 @@
 namespace conductor {
 namespace {
 
-class ServiceLifeTest : public ServiceFixture {};
+class ServiceLifeTest : public ServiceFixture {
+ protected:
+  // Over the same log. Why the second life ended.
+  Error RestartToFail() {
+    service_->Stop();
+    service_ = std::make_unique<ConductorService>(options_, log_, snapshots_, clock_);
+    std::atomic<bool> told{false};
+    service_->OnFatal([&] { told = true; });
+    service_->Start(source_, {});
+    EXPECT_TRUE(changes_.WaitFor([&] { return told.load(); }));
+    return service_->FatalError().value_or(Error{});
+  }
+};
 
 TEST_F(ServiceLifeTest, BeforeTheStartNothingIsAnswered) {
   service_ = std::make_unique<ConductorService>(options_, log_, snapshots_, clock_);
@@ -76,17 +88,27 @@ TEST_F(ServiceLifeTest, ItIsNotReadyBeforeTheStaticStreamsAreStarted) {
 TEST_F(ServiceLifeTest, ADamagedLogIsFatalAndSaysWhy) {
   StartReady();
   MustRegister("a");
-  service_->Stop();
-  service_ = std::make_unique<ConductorService>(options_, log_, snapshots_, clock_);
   log_.damaged = true;
-  std::atomic<bool> told{false};
-  service_->OnFatal([&] { told = true; });
-  service_->Start(source_, {});
-  ASSERT_TRUE(changes_.WaitFor([&] { return told.load(); }));
-  EXPECT_NE(service_->FatalError().find("crc 1, expected 2"), std::string::npos);
+  const Error error = RestartToFail();
+  EXPECT_EQ(error.code, ErrorCode::kDataLoss);
+  EXPECT_NE(error.message.find("crc 1, expected 2"), std::string::npos);
   EXPECT_FALSE(service_->GetReadiness().ready);
   EXPECT_EQ(service_->Register(Request("b")).error().reason, "not_ready");
   EXPECT_EQ(source_.Count("start 1"), 1);  // of the first service only
+}
+
+// Whoever supervises the daemon starts it again, which a damaged log would not be worth.
+TEST_F(ServiceLifeTest, ALogThatCannotBeReadNowIsFatalButNotDamaged) {
+  StartReady();
+  MustRegister("a");
+  log_.unreadable = true;
+  const Error error = RestartToFail();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_NE(error.message.find("Input/output error"), std::string::npos);
+  EXPECT_EQ(service_->GetReadiness().phase, "log_failed");
+  const auto status = service_->GetStatus();
+  ASSERT_TRUE(status);
+  EXPECT_NE(status->log_error.find("Input/output error"), std::string::npos);
 }
 
 TEST_F(ServiceLifeTest, StopAppliesWhatWasHandedOverAndSyncsIt) {

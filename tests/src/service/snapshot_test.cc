@@ -278,9 +278,9 @@ TEST_F(SnapshotTest, AllDamagedAndNoLogBeforeThemIsFatalAndSaysWhy) {
   service_.reset();
   for (const Seq seq : snapshots_.seqs()) snapshots_.Damage(seq, /*seen=*/true);
   Start();
-  ASSERT_TRUE(changes_.WaitFor([&] { return !service_->FatalError().empty(); }));
-  EXPECT_NE(service_->FatalError().find("no snapshot reaches it"), std::string::npos);
-  EXPECT_NE(service_->FatalError().find("memory/"), std::string::npos);
+  ASSERT_TRUE(changes_.WaitFor([&] { return service_->FatalError().has_value(); }));
+  EXPECT_NE(service_->FatalError()->message.find("no snapshot reaches it"), std::string::npos);
+  EXPECT_NE(service_->FatalError()->message.find("memory/"), std::string::npos);
 }
 
 // It says what the log says up to its position: the log must not be able to say less.
