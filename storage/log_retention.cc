@@ -14,13 +14,6 @@ rocksdb::Status WriteFirst(LogStore& store, Seq first) {
                        rocksdb::Slice(key.data(), key.size()));
 }
 
-rocksdb::Status BeginTable(LogStore& store) {
-  rocksdb::FlushOptions flush;
-  flush.wait = false;
-  flush.allow_write_stall = true;
-  return store.db->Flush(flush, {store.log, store.meta});
-}
-
 rocksdb::Status RemoveFilesBelow(LogStore& store, Seq first) {
   // Tables begin and end here, so that the next ones hold nothing older; and no write-ahead file
   // is kept for the sake of the meta family's one key.

@@ -1,5 +1,5 @@
-// Where a log begins, the space of what lies before, and where its tables begin. Functions on an
-// open, writable store; any thread, one at a time.
+// Where a log begins, and the space of what lies before. Functions on an open, writable store; any
+// thread, one at a time.
 #pragma once
 
 #include "src/result.h"
@@ -10,10 +10,6 @@ namespace conductor::storage {
 
 // On disk when it returns: the log begins at `first`, whatever lies before.
 rocksdb::Status WriteFirst(LogStore& store, Seq first);
-
-// What is appended from now on goes to another table and to another write-ahead file. The table
-// before is written in the background.
-rocksdb::Status BeginTable(LogStore& store);
 
 // Removes whole files that hold nothing from `first` on. What they said is not looked for again, so
 // this may be left out, fail half-way, or be done at the next start.

@@ -4,17 +4,18 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "storage/checkpoints.h"
 #include "storage/data_directory.h"
 #include "storage/log_format.h"
-#include "storage/log_retention.h"
 #include "storage/log_store.h"
 #include "storage/record_codec.h"
 #include "storage/rocksdb_options.h"
 #include "storage/storage_error.h"
 #include "storage/synced_mark.h"
+#include "storage/wal_sync_fs.h"
 
 namespace conductor::storage {
 namespace {
@@ -34,11 +35,15 @@ Error WithPrefix(const std::string& prefix, Error error) {
 }  // namespace
 
 RocksDbEventLog::RocksDbEventLog(Options options)
-    : options_(std::move(options)), snapshots_(options_.data_dir, options_.env) {}
+    : options_(std::move(options)),
+      base_env_(options_.env != nullptr ? options_.env : rocksdb::Env::Default()),
+      wal_syncs_(std::make_shared<WalSyncFs>(base_env_->GetFileSystem())),
+      env_(MakeEnvWith(wal_syncs_, base_env_)),
+      snapshots_(options_.data_dir, base_env_) {}
 RocksDbEventLog::~RocksDbEventLog() = default;
 
 LogStoreOptions RocksDbEventLog::StoreOptions() const {
-  return {options_.data_dir, options_.create_if_missing, options_.read_only, options_.env,
+  return {options_.data_dir, options_.create_if_missing, options_.read_only, env_.get(),
           options_.on_warning};
 }
 
@@ -65,8 +70,6 @@ Result<std::unique_ptr<RocksDbEventLog>> RocksDbEventLog::Open(Options options) 
 // The caller holds store_mutex_ exclusively, or is Open.
 Status RocksDbEventLog::OpenStore() {
   store_.reset();
-  synced_file_ = 0;
-  bytes_since_table_.store(0, std::memory_order_relaxed);
   // Listed first: a daemon that writes meanwhile cannot make one look ahead of the log.
   CONDUCTOR_ASSIGN_OR_RETURN(const std::vector<SnapshotInfo> snapshots, snapshots_.List());
   CONDUCTOR_ASSIGN_OR_RETURN(store_, OpenLogStore(StoreOptions()));
@@ -129,7 +132,6 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
         batch.Put(store_->log, rocksdb::Slice(key.data(), key.size()), *value);
     if (!put.ok()) return End(put, "batch of " + RecordName(seq));
   }
-  CONDUCTOR_RETURN_IF_ERROR(BeginTableWhenDue());
   const bool sync = durability == Durability::kSynced;
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
@@ -141,30 +143,9 @@ Result<Seq> RocksDbEventLog::Append(std::span<const Record> records, Durability 
     write_lock.unlock();
     return EndOfAppend(written, what);
   }
-  bytes_since_table_.fetch_add(batch.GetDataSize(), std::memory_order_relaxed);
   last_.store(seq, std::memory_order_release);
   if (sync) NoteSynced(seq);
   return seq;
-}
-
-// RocksDB would begin the next table, and with it the next write-ahead file, in the middle of a
-// write, and so under the hands of who syncs. It is told to before its own limit, while nobody
-// syncs: at the next chance, or, when there is none for long, behind a sync.
-Status RocksDbEventLog::BeginTableWhenDue() {
-  const std::size_t bytes = bytes_since_table_.load(std::memory_order_relaxed);
-  if (bytes < kTableBegunBytes) return {};
-  std::unique_lock<std::mutex> sync_lock(sync_mutex_, std::defer_lock);
-  if (bytes < 2 * kTableBegunBytes) {
-    if (!sync_lock.try_lock()) return {};
-  } else {
-    sync_lock.lock();
-  }
-  const std::lock_guard<std::mutex> write_lock(write_mutex_);
-  CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
-  const rocksdb::Status begun = BeginTable(*store_);
-  if (!begun.ok()) return End(begun, "begin of a table");
-  bytes_since_table_.store(0, std::memory_order_relaxed);
-  return {};
 }
 
 // What was synced stays so: of two syncs at once the later position counts.
@@ -191,10 +172,9 @@ Status RocksDbEventLog::Sync() {
   return SyncFiles();
 }
 
-// The caller holds store_mutex_ and sync_mutex_. RocksDB, as Debian builds it, aborts the process
-// when a write-ahead file that failed before is synced, unless it had been synced once like this.
-// So who syncs looks first, and the first sync of each file keeps writes out (the others need not).
-// That it stays the same file is what sync_mutex_ is for.
+// The caller holds store_mutex_ and sync_mutex_, so that no other file becomes the current one.
+// Writes are kept out until RocksDB has seen that the last one of each file was good (WalSyncFs):
+// the current file is the last one that it looks at.
 Status RocksDbEventLog::SyncFiles() {
   std::unique_lock<std::mutex> write_lock(write_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
@@ -202,11 +182,13 @@ Status RocksDbEventLog::SyncFiles() {
   const rocksdb::Status stopped = StoppedBy();
   if (!stopped.ok()) return End(stopped, "sync");
   std::unique_ptr<rocksdb::LogFile> file;
-  const bool known = store_->db->GetCurrentWalFile(&file).ok();
-  if (known && file->LogNumber() == synced_file_) write_lock.unlock();
+  if (store_->db->GetCurrentWalFile(&file).ok()) {
+    const std::string name = std::filesystem::path(file->PathName()).filename();
+    wal_syncs_->CallAtSync(name, [&] { write_lock.unlock(); });
+  }
   const rocksdb::Status synced = store_->db->SyncWAL();
+  wal_syncs_->Forget();
   if (!synced.ok()) return End(synced, "sync");
-  if (known && write_lock.owns_lock()) synced_file_ = file->LogNumber();
   NoteSynced(last);
   return {};
 }

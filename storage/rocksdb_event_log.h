@@ -40,6 +40,7 @@ struct LogStore;
 struct LogStoreOptions;
 class OwnerLock;
 class SyncedMark;
+class WalSyncFs;
 
 struct RocksDbEventLogOptions {
   std::string data_dir = {};
@@ -98,7 +99,6 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   Status OpenStore();
   Status GoOnBehind(const std::vector<SnapshotInfo>& snapshots);
   void GiveBackSpace();
-  Status BeginTableWhenDue();
   Status SyncFiles();
   rocksdb::Status StoppedBy() const;
   void NoteSynced(Seq seq);
@@ -113,6 +113,9 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   std::string Named() const { return "data directory " + options_.data_dir; }
 
   const Options options_;
+  rocksdb::Env* const base_env_;
+  const std::shared_ptr<WalSyncFs> wal_syncs_;
+  const std::unique_ptr<rocksdb::Env> env_;  // base_env_ with wal_syncs_; outlives store_
   SnapshotFiles snapshots_;
   std::unique_ptr<OwnerLock> owner_;
   std::unique_ptr<SyncedMark> synced_mark_;
@@ -132,8 +135,6 @@ class RocksDbEventLog : public EventLog, public SnapshotStore {
   // Held while something is written, so that who syncs knows whether that failed. Taken after
   // sync_mutex_.
   std::mutex write_mutex_;
-  std::uint64_t synced_file_ = 0;  // guarded by write_mutex_: RocksDB's number of a synced file
-  std::atomic<std::size_t> bytes_since_table_{0};  // appended since the last table was begun
 
   // Why the handle takes no more writes. An echo of another call's failure gives way to its cause.
   mutable std::mutex ended_mutex_;

@@ -167,8 +167,7 @@ Status RocksDbEventLog::RemoveCheckpoint(const std::string& path) {
 Result<std::vector<SnapshotInfo>> RocksDbEventLog::RemoveOldCheckpoints() {
   const RetentionLock lock(retention_mutex_);
   CONDUCTOR_RETURN_IF_ERROR(CheckMayRemove());
-  rocksdb::Env* env = options_.env != nullptr ? options_.env : rocksdb::Env::Default();
-  const auto now_ms = static_cast<std::int64_t>(env->NowMicros() / 1'000);
+  const auto now_ms = static_cast<std::int64_t>(base_env_->NowMicros() / 1'000);
   return DeleteCheckpointsUpTo(options_.data_dir, now_ms - kCheckpointAgeMsMax);
 }
 

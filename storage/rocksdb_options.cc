@@ -9,12 +9,10 @@
 namespace conductor::storage {
 namespace {
 
-// Not reached (kTableBegunBytes).
-constexpr std::size_t kWriteBufferBytes = 8 * kTableBegunBytes;
-constexpr std::uint64_t kWalBytesMax = 32 * kTableBegunBytes;
-
 // The log is written in order and read in order, at start. Memory beyond the table being filled
 // buys nothing.
+constexpr std::size_t kWriteBufferBytes = 32u << 20;
+constexpr std::uint64_t kWalBytesMax = 128u << 20;
 constexpr std::size_t kBlockCacheBytes = 8u << 20;
 constexpr std::size_t kBlockBytes = 32u << 10;
 constexpr std::size_t kReadAheadBytes = 2u << 20;

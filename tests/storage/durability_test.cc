@@ -152,6 +152,30 @@ TEST_F(DurabilityTest, FailedReopenEndsTheHandleUntilOneSucceeds) {
   ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged());
 }
 
+// However long the disk takes, and whatever becomes of the append.
+TEST_F(DurabilityTest, AppendsDoNotWaitForASyncThatRuns) {
+  const Record record{{Lost{1, 1, 1}}};
+  const auto append = [&] { return log_->Append({&record, 1}, Durability::kBuffered); };
+  Open();
+  for (const bool fails : {false, true}) {
+    ASSERT_TRUE(append());
+    fs_->HoldSyncs(".log");
+    Status synced = MakeError(ErrorCode::kInternal, "did not run");
+    std::thread syncer([&] { synced = log_->Sync(); });
+    fs_->WaitForHeldSync();
+    if (fails) fs_->FailWrites(".log", rocksdb::IOStatus::NoSpace("injected"));
+    EXPECT_EQ(append().has_value(), !fails);
+    fs_->ReleaseSyncs();
+    syncer.join();
+    EXPECT_TRUE(synced) << synced.error().message;  // what was there when it began
+    EXPECT_EQ(log_->Sync().has_value(), !fails);
+  }
+  fs_->Heal();
+  const auto last = log_->Reopen();
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(*last, 3u);
+}
+
 // To the one RocksDB says what the disk said, to the other only that something failed before.
 TEST_F(DurabilityTest, AppendBesideAFailingSyncNamesTheSameCause) {
   const Record record{{Lost{1, 1, 1}}};

@@ -245,8 +245,30 @@ IOStatus FaultFs::BeforeWrite(const std::string& path, std::size_t* bytes) {
   return status.ok() ? JudgeFault(Operation::kWrite, path, bytes) : status;
 }
 
-IOStatus FaultFs::BeforeSync(const std::string& path) {
+void FaultFs::HoldSyncs(const std::string& part) {
   const Lock lock(mutex_);
+  held_part_ = part;
+}
+
+void FaultFs::WaitForHeldSync() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return held_syncs_ > 0; });
+}
+
+void FaultFs::ReleaseSyncs() {
+  const Lock lock(mutex_);
+  held_part_.reset();
+  changed_.notify_all();
+}
+
+IOStatus FaultFs::BeforeSync(const std::string& path) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (held_part_ && path.find(*held_part_) != std::string::npos) {
+    ++held_syncs_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !held_part_; });
+    --held_syncs_;
+  }
   IOStatus status = Judge(sync_failure_, path);
   if (status.ok()) return JudgeFault(Operation::kSync, path, nullptr);
   if (powered_) files_[path].sync_failed = true;

@@ -12,6 +12,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,6 +43,10 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   void FailWrites(const std::string& part, rocksdb::IOStatus error, int skip = 0);
   void FailSyncs(const std::string& part, rocksdb::IOStatus error, int skip = 0);
   void Heal();
+  // Syncs of files whose path has `part` in it wait until Release.
+  void HoldSyncs(const std::string& part);
+  void WaitForHeldSync();
+  void ReleaseSyncs();
 
   // Every operation that changes the disk is counted. The n-th (from 0) that the fault is about
   // fails; which file that was, or nothing while it was not reached, is in Hit().
@@ -114,6 +119,9 @@ class FaultFs : public rocksdb::FileSystemWrapper {
   std::string hit_;
   std::optional<Failure> write_failure_;
   std::optional<Failure> sync_failure_;
+  std::optional<std::string> held_part_;
+  int held_syncs_ = 0;
+  std::condition_variable changed_;
 };
 
 // An Env on that file system that never sleeps: RocksDB waits a second after each failed flush.
