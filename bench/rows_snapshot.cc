@@ -11,11 +11,13 @@
 #include "bench/state_rig.h"
 #include "src/state/image_cut.h"
 #include "src/state/image_loader.h"
+#include "storage/snapshot_encoder.h"
 
 namespace conductor::bench {
 namespace {
 
 constexpr std::size_t kInstances = 8;
+constexpr std::size_t kManyInstances = 10'000;   // a block each, and one that all of them have
 constexpr std::size_t kBlocksPerSlice = 16'384;  // as the service takes them
 constexpr std::size_t kRetainedPrompts = 256;
 constexpr std::size_t kChurnTimes = 24;  // the retained size, so often
@@ -38,7 +40,7 @@ void Fill(StateRig& rig, const PromptSource& source, std::size_t blocks) {
 }
 
 struct Parts {
-  Row begin{.work = "image begun: the small tables", .unit = "image"};
+  Row begin{.work = "image begun", .unit = "image", .bar = 2e6};
   Row encode{.work = "image cut and encoded", .unit = "block"};
   Row slice{.work = "longest slice of 16,384 blocks", .unit = "slice", .bar = 2e6};
   Row write{.work = "snapshot written, synced and read back", .unit = "block"};
@@ -99,6 +101,40 @@ Status PartsRows(const Settings& settings, Report& report) {
   AddDigest(sum, rig.state().Digest());
   for (Row* row :
        {&parts.begin, &parts.encode, &parts.slice, &parts.write, &parts.load, &parts.size}) {
+    row->checksum = sum.value();
+    report.Add(std::move(*row));
+  }
+  return {};
+}
+
+Status ManyRows(const Settings& settings, Report& report) {
+  const PromptSource source(settings.seed);
+  StateRig rig(std::min(kManyInstances, settings.blocks));
+  for (std::size_t instance = 0; instance < rig.instances(); ++instance) {
+    rig.StorePrompt(source, instance, 0, 1);
+    rig.StorePrompt(source, instance, 1 + instance, 1);
+  }
+  const std::string of = std::to_string(rig.instances()) + " instances: ";
+  Row begin{.work = of + "image begun", .unit = "image", .bar = 2e6};
+  Row slice{.work = of + "longest slice", .unit = "slice", .bar = 2e6};
+  for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
+    storage::SnapshotEncoder encoder;
+    const Stopwatch began;
+    ImageCut cut(rig.state(), 1, encoder);
+    begin.repeats.push_back(began.ElapsedNs());
+    double longest = 0;
+    for (bool complete = false; !complete;) {
+      const Stopwatch one;
+      complete = cut.Step(kBlocksPerSlice);
+      encoder.Take();
+      longest = std::max(longest, one.ElapsedNs());
+    }
+    CONDUCTOR_RETURN_IF_ERROR(cut.status());
+    slice.repeats.push_back(longest);
+  }
+  Checksum sum;
+  AddDigest(sum, rig.state().Digest());
+  for (Row* row : {&begin, &slice}) {
     row->checksum = sum.value();
     report.Add(std::move(*row));
   }
@@ -265,6 +301,7 @@ Status ChurnRows(const Settings& settings, Report& report) {
 
 Status RunSnapshot(const Settings& settings, Report& report) {
   CONDUCTOR_RETURN_IF_ERROR(PartsRows(settings, report));
+  CONDUCTOR_RETURN_IF_ERROR(ManyRows(settings, report));
   CONDUCTOR_RETURN_IF_ERROR(BesideRows(settings, report));
   return ChurnRows(settings, report);
 }

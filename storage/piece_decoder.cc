@@ -87,11 +87,6 @@ Status PieceDecoder::CheckOrder(PieceKind kind) {
   if (open_set_ != 0 && kind != PieceKind::kSet) {
     return Damaged("inside set " + std::to_string(open_set_));
   }
-  if (kind >= PieceKind::kSet) {
-    blocks_began_ = true;
-  } else if (blocks_began_) {
-    return Damaged("behind the sets");
-  }
   return {};
 }
 

@@ -88,8 +88,7 @@ class PieceDecoder {
   std::unordered_map<StreamId, Stream> streams_;  // looked up, never iterated
   std::uint64_t streams_complete_ = 0;
   StreamId next_stream_ = 0;
-  bool blocks_began_ = false;  // a set or what comes with and after sets
-  StateId open_set_ = 0;       // a set that goes on in the next piece
+  StateId open_set_ = 0;  // a set that goes on in the next piece
   std::array<std::uint64_t, kPieceKinds> pieces_{};
 
   // Of the piece being read: the visitor's spans and pointers lead here.

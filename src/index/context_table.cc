@@ -190,11 +190,10 @@ void ContextTable::RemoveRow(ContextId id, StreamId stream) {
 }
 
 StreamShared& ContextTable::AddStream(StreamId id, const ContextKey& context) {
-  const std::uint32_t slot = streams_.Allocate();
-  CHECK(slot == id);  // Apply assigns stream ids densely
-  StreamShared& shared = streams_[slot];
+  SkipStreams(id + 1);  // from Apply one, which gives ids in order; from an image those before too
+  StreamShared& shared = streams_[static_cast<std::uint32_t>(id)];
+  CHECK(shared.context.load(std::memory_order_relaxed) == nullptr);
   shared.context.store(new ContextKey(context), std::memory_order_release);
-  streams_end_.store(id + 1, std::memory_order_release);
   return shared;
 }
 

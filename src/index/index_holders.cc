@@ -340,23 +340,29 @@ std::int64_t PrefixIndex::CleanRun(const RunView& run) {
   return cost;
 }
 
+PrefixIndex::HolderNames PrefixIndex::NamesOfHolder(const HolderKey& key) const {
+  return {contexts_.context(key.context).key_mix, key.pool == 0 ? 0 : pools_.Mix(key.pool)};
+}
+
+Sum128 PrefixIndex::HolderMix(const HolderKey& key, const HolderNames& names, Sum128 sum,
+                              Sum128 stream_mix) {
+  struct {
+    Sum128 stream, context, sum;
+    std::uint64_t tier, unproven;
+  } facts = {stream_mix, names.context, sum, static_cast<std::uint64_t>(key.tier),
+             key.unproven ? 1u : 0u};
+  static_assert(sizeof(facts) == 64, "no padding: it would be mixed too");
+  const Sum128 mix = FactMix(&facts, sizeof(facts));
+  if (key.pool == 0) return mix;
+  const Sum128 of_pool[] = {mix, names.pool};
+  return FactMix(of_pool, sizeof(of_pool));
+}
+
 Sum128 PrefixIndex::HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const {
   Sum128 total = 0;
   for (const auto& [key, id] : holders_.current()) {
-    const Holder& holder = holders_.holder(id);
     if (!HasAnything(id)) continue;
-    struct {
-      Sum128 stream, context, sum;
-      std::uint64_t tier, unproven;
-    } facts = {stream_mix(key.stream), contexts_.context(key.context).key_mix, holder.sum,
-               static_cast<std::uint64_t>(key.tier), key.unproven ? 1u : 0u};
-    static_assert(sizeof(facts) == 64, "no padding: it would be mixed too");
-    Sum128 mix = FactMix(&facts, sizeof(facts));
-    if (key.pool != 0) {
-      const Sum128 of_pool[] = {mix, pools_.Mix(key.pool)};
-      mix = FactMix(of_pool, sizeof(of_pool));
-    }
-    total += mix;
+    total += HolderMix(key, NamesOfHolder(key), holders_.holder(id).sum, stream_mix(key.stream));
   }
   return total;
 }

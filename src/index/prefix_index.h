@@ -150,6 +150,13 @@ class PrefixIndex {
 
   // Sum over current holders, keyed by their facts; `stream_mix` identifies a stream by facts.
   Sum128 HoldersDigest(const std::function<Sum128(StreamId)>& stream_mix) const;
+  // What of a holder goes into that, without what its stream adds; `names` is mixed with it.
+  struct HolderNames {
+    Sum128 context = 0, pool = 0;
+  };
+  HolderNames NamesOfHolder(const HolderKey& key) const;
+  static Sum128 HolderMix(const HolderKey& key, const HolderNames& names, Sum128 sum,
+                          Sum128 stream_mix);
   bool HoldsAnything(StreamId stream) const;
   std::uint64_t BlocksOf(StreamId stream, Tier tier) const;
 

@@ -5,11 +5,10 @@
 // (state/image_loader.h). Ids in an image (contexts, pools, holders, sets) are the image's own:
 // they tie its pieces together and mean nothing outside.
 //
-// Order of the pieces: OnStart; contexts, pools, registrations and holders, in any order in which
-// what is named comes before what names it; then sets, runs, entries, copies, parts and streams in
-// any order, except that a set comes before whatever has it; OnEnd. A piece's spans and views are
-// valid during the call only. A parent is given by name and may come later, or never: then it is a
-// place that nobody holds.
+// Order of the pieces: OnStart; the others in any order in which what is named (a context, a pool, a
+// registration, a holder, a set) comes before what names it; OnEnd. A piece's spans and views are
+// valid during the call only. A parent is given by its name and may come later, or never: then it is
+// a place that nobody holds.
 #pragma once
 
 #include <array>

@@ -1,10 +1,20 @@
 #include "src/state/image_cut.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/check.h"
 
 namespace conductor {
+namespace {
+
+// What it costs to hand one over, in blocks.
+constexpr std::size_t kBlocksPerRegistration = 512;
+constexpr std::size_t kBlocksPerHolder = 64;
+constexpr std::size_t kBlocksPerWaitingPiece = 64;
+constexpr std::size_t kBlocksPerSet = 64;  // and one for each holder in it
+
+}  // namespace
 
 ImageCut::ImageCut(StateMachine& state, Seq seq, ImageVisitor& visitor)
     : state_(state),
@@ -17,10 +27,8 @@ ImageCut::ImageCut(StateMachine& state, Seq seq, ImageVisitor& visitor)
   CHECK(state.cut_ == nullptr);
   end_.blocks = index_.blocks();
   end_.fragments = index_.fragments();
-  end_.digest =
-      index_.HoldersDigest([&](StreamId id) { return state.streams_.at(id).IdentityMix(); });
   HandOverTables(seq);
-  HandOverHolders();
+  NoteHolders();
   state.cut_ = this;
   index_.SetWatch(this);
 }
@@ -51,17 +59,17 @@ void ImageCut::HandOverTables(Seq seq) {
   index_.pools_.ForEach([&](PoolId id, const std::string& backend, const std::string& tenant) {
     Take(visitor_.OnPool({id, backend, tenant}));
   });
-  for (const auto& [id, stream] : state_.streams_) {
-    Take(visitor_.OnRegistration({id, &stream.registration}));
-  }
 }
 
-void ImageCut::HandOverHolders() {
+void ImageCut::NoteHolders() {
+  holders_.reserve(index_.holders_.current().size());
   for (const auto& [key, id] : index_.holders_.current()) {
-    if (id >= live_.size()) live_.resize(id + 1);
-    live_[id] = true;
     const Holder& holder = index_.holders_.holder(id);
-    Take(visitor_.OnHolder({id, key, holder.sum, holder.blocks.load(std::memory_order_relaxed)}));
+    const std::uint64_t blocks = holder.blocks.load(std::memory_order_relaxed);
+    const bool counts = blocks > 0 || (key.pool != 0 && index_.parts_.HasAny(id));
+    holders_.push_back({{id, key, holder.sum, blocks}, index_.NamesOfHolder(key), counts});
+    if (id >= holder_at_.size()) holder_at_.resize(id + 1);
+    holder_at_[id] = static_cast<std::uint32_t>(holders_.size());
     if (key.pool == 0) continue;
     const PartTable::Names* names = index_.parts_.NamesOf(id);
     if (names != nullptr) pools_.push_back({id, names, names->shard_count(), {}});
@@ -83,14 +91,32 @@ std::size_t ImageCut::StepOnce() {
     return 1;
   };
   switch (phase_) {
+    case Phase::kRegistrations: {
+      const auto it = state_.streams_.lower_bound(registration_);
+      if (it == state_.streams_.end() || it->first >= next_stream_) {
+        return next_phase(Phase::kHolders);
+      }
+      registration_ = it->first + 1;
+      SaveRegistration(it->first);
+      return kBlocksPerRegistration;
+    }
+    case Phase::kHolders:
+      if (holder_ >= holders_.size()) return next_phase(Phase::kWaiting);
+      SaveHolder(holders_[holder_++]);
+      return kBlocksPerHolder;
+    case Phase::kWaiting:
+      if (waiting_.Empty()) return next_phase(Phase::kRuns);
+      Take(waiting_.PlayNext(visitor_));
+      return kBlocksPerWaitingPiece;
     case Phase::kRuns: {
       RunTable::View run;
       if (!index_.runs_.NextRun(&run_position_, &run)) return next_phase(Phase::kEntries);
-      return runs_.Has(run.base & ~kInRun) ? 1 : SaveRun(run);
+      return runs_.Has(run.base & ~kInRun) ? 1 : SaveRun(run) + std::exchange(set_cost_, 0);
     }
     case Phase::kEntries:
       if (entry_ >= end_entry_) return next_phase(Phase::kCopies);
-      return entries_.Has(entry_) ? ++entry_, 1 : SaveEntry(entry_++);
+      if (entries_.Has(entry_)) return ++entry_, 1;
+      return SaveEntry(entry_++) + std::exchange(set_cost_, 0);
     case Phase::kCopies:
       if (copy_shard_ >= copy_shards_) return next_phase(Phase::kParts);
       return SaveCopies(copy_shard_++);
@@ -125,7 +151,7 @@ void ImageCut::BeforeBlock(EntryId id) {
   if (IsInRun(id)) {
     const RunTable::View run = index_.runs_.ViewOf(id);
     const std::size_t position = run.base & ~kInRun;
-    if (phase_ != Phase::kRuns || position < run_position_ || runs_.Has(position)) return;
+    if (phase_ > Phase::kRuns || position < run_position_ || runs_.Has(position)) return;
     runs_.Add(position);
     SaveRun(run);
   } else if (phase_ <= Phase::kEntries && id >= entry_ && id < end_entry_ && !entries_.Has(id)) {
@@ -136,7 +162,7 @@ void ImageCut::BeforeBlock(EntryId id) {
 
 void ImageCut::OnNewBlock(EntryId id) {
   if (IsInRun(id)) {
-    if (phase_ == Phase::kRuns && (id & ~kInRun) >= run_position_) runs_.Add(id & ~kInRun);
+    if (phase_ <= Phase::kRuns && (id & ~kInRun) >= run_position_) runs_.Add(id & ~kInRun);
   } else if (phase_ <= Phase::kEntries && id >= entry_ && id < end_entry_) {
     entries_.Add(id);
   }
@@ -153,7 +179,9 @@ void ImageCut::BeforeParts(const void* names, std::uint32_t shard) {
 }
 
 void ImageCut::BeforeStream(const StreamFacts& stream) {
-  if (stream.id < next_stream_ && streams_.insert(stream.id).second) SaveStream(stream);
+  if (stream.id >= next_stream_ || !streams_.insert(stream.id).second) return;
+  SaveRegistration(stream.id);
+  SaveStream(stream);
 }
 
 // --- pieces --------------------------------------------------------------------------------------
@@ -161,6 +189,25 @@ void ImageCut::BeforeStream(const StreamFacts& stream) {
 ImageName ImageCut::NameOf(EntryId id) const {
   const NameRef name = index_.NameOf(id);
   return {index_.ScopeOf(id), name.projected, name.digest};
+}
+
+// A stream that was there at the beginning is still there, or was handed over before it went.
+Sum128 ImageCut::SaveRegistration(StreamId id) {
+  const auto [it, inserted] = registrations_.try_emplace(id);
+  if (inserted) {
+    const StreamFacts& stream = state_.streams_.at(id);
+    it->second = stream.IdentityMix();
+    Take(visitor_.OnRegistration({id, &stream.registration}));
+  }
+  return it->second;
+}
+
+void ImageCut::SaveHolder(const HolderThen& holder) {
+  const ImageHolder& piece = holder.piece;
+  const Sum128 stream_mix = SaveRegistration(piece.key.stream);
+  Take(visitor_.OnHolder(piece));
+  if (!holder.counts) return;
+  end_.digest += PrefixIndex::HolderMix(piece.key, holder.names, piece.sum, stream_mix);
 }
 
 StateId ImageCut::SaveSet(StateId id) {
@@ -171,13 +218,14 @@ StateId ImageCut::SaveSet(StateId id) {
     members_.clear();
     bool engine = false;
     for (std::uint32_t i = 0; i < set.size; ++i) {
-      const HolderId holder = set.holders[i];
-      if (holder >= live_.size() || !live_[holder]) continue;
-      members_.push_back(holder);
-      engine = engine || index_.holders_.holder(holder).key.pool == 0;
+      const HolderThen* const holder = HolderAt(set.holders[i]);
+      if (holder == nullptr) continue;
+      members_.push_back(holder->piece.id);
+      engine = engine || holder->piece.key.pool == 0;
     }
     sets_[id] = members_.empty() ? SetFate::kNobody : engine ? SetFate::kBlock : SetFate::kName;
-    if (!members_.empty()) Take(visitor_.OnSet({id, members_}));
+    if (!members_.empty()) Take(blocks().OnSet({id, members_}));
+    set_cost_ += kBlocksPerSet + members_.size();
   }
   return sets_[id] == SetFate::kNobody ? 0 : id;
 }
@@ -207,7 +255,7 @@ std::size_t ImageCut::SaveRun(const RunTable::View& run) {
     piece.digest_slot = digest & 63;
     piece.digest = &index_.digests_[digest >> 6];
   }
-  Take(visitor_.OnRun(piece));
+  Take(blocks().OnRun(piece));
   return size;
 }
 
@@ -235,7 +283,7 @@ std::size_t ImageCut::SaveEntry(EntryId id) {
       piece.digest = &index_.digests_[digest];
     }
   }
-  Take(visitor_.OnEntry(piece));
+  Take(blocks().OnEntry(piece));
   return 1;
 }
 
@@ -244,11 +292,11 @@ std::size_t ImageCut::SaveCopies(std::uint32_t shard) {
   copies_.Add(shard);
   std::size_t count = 1;
   index_.copies_.ForShard(shard, [&](const PrefixIndex::CopyKey& key, std::uint32_t copies) {
-    if (key.holder >= live_.size() || !live_[key.holder]) return;
+    if (HolderAt(key.holder) == nullptr) return;
     ++count;
     const ImageName name =
         key.entry == 0 ? ImageName{kSharedScope, key.name, {}} : NameOf(key.entry);
-    Take(visitor_.OnCopies({key.holder, name, copies}));
+    Take(blocks().OnCopies({key.holder, name, copies}));
   });
   return count;
 }
@@ -259,7 +307,7 @@ std::size_t ImageCut::SaveParts(PoolNames& pool, std::uint32_t shard) {
   std::size_t count = 1;
   pool.names->ForShard(shard, [&](std::uint64_t name, PartTable::SetId parts) {
     ++count;
-    Take(visitor_.OnParts({pool.holder, name, index_.parts_.PartsOf(parts)}));
+    Take(blocks().OnParts({pool.holder, name, index_.parts_.PartsOf(parts)}));
   });
   return count;
 }

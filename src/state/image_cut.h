@@ -1,8 +1,10 @@
 // ImageCut: hands the state as it is at this moment to a visitor, in steps, while Apply goes on.
 //
-// Construction hands over the small tables. After that each piece is handed over once, as it was
-// then: by Step, or at the last moment by whatever is about to change it (copy on write). So the
-// cost to the writer is that of the pieces, spread; nothing stops, and nothing is locked.
+// Construction notes what the holders have, and hands over contexts and pools. After that each
+// piece is handed over once, as it was then: by Step, at the last moment by whatever is about to
+// change it (copy on write). Blocks that change before all holders were handed over are copied, and
+// wait. So the cost to the writer is that of the pieces, spread; nothing stops, and nothing is
+// locked.
 //
 // How a piece is known to be as it was: pieces that were born later, or handed over, are marked;
 // names, links and sets of holders never change in place. A holder that was retired meanwhile is
@@ -14,12 +16,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "src/index/change_watch.h"
 #include "src/state/image.h"
+#include "src/state/image_tape.h"
 #include "src/state/state_machine.h"
 
 namespace conductor {
@@ -48,7 +52,18 @@ class ImageCut final : public ChangeWatch {
   void BeforeParts(const void* names, std::uint32_t shard) override;
 
  private:
-  enum class Phase { kRuns, kEntries, kCopies, kParts, kStreams, kEnd, kDone };
+  enum class Phase {
+    kRegistrations,
+    kHolders,
+    kWaiting,
+    kRuns,
+    kEntries,
+    kCopies,
+    kParts,
+    kStreams,
+    kEnd,
+    kDone
+  };
   // Bits that grow on demand.
   class Marks {
    public:
@@ -69,9 +84,21 @@ class ImageCut final : public ChangeWatch {
     Marks done;
   };
 
+  // A holder as it was at the beginning.
+  struct HolderThen {
+    ImageHolder piece;
+    PrefixIndex::HolderNames names;
+    bool counts = false;  // in the digest: it has something
+  };
+
   void HandOverTables(Seq seq);
-  void HandOverHolders();
+  void NoteHolders();
   std::size_t StepOnce();
+  // The stream's part of its holders' mixes; its registration is handed over when it was not.
+  Sum128 SaveRegistration(StreamId id);
+  void SaveHolder(const HolderThen& holder);
+  // Where what names holders goes now.
+  ImageVisitor& blocks() { return phase_ <= Phase::kWaiting ? waiting_ : visitor_; }
   std::size_t SaveRun(const RunTable::View& run);
   std::size_t SaveEntry(EntryId id);
   std::size_t SaveCopies(std::uint32_t shard);
@@ -81,6 +108,9 @@ class ImageCut final : public ChangeWatch {
     if (status_ && !status) status_ = std::move(status);
   }
   ImageName NameOf(EntryId id) const;
+  const HolderThen* HolderAt(HolderId id) const {
+    return id < holder_at_.size() && holder_at_[id] != 0 ? &holders_[holder_at_[id] - 1] : nullptr;
+  }
   // The set's id in the image, handed over when it is new; 0: none of it was live.
   StateId SaveSet(StateId id);
   bool HasEngine(StateId id) const { return sets_[id] == SetFate::kBlock; }
@@ -89,10 +119,11 @@ class ImageCut final : public ChangeWatch {
   PrefixIndex& index_;
   ImageVisitor& visitor_;
   Status status_;
-  Phase phase_ = Phase::kRuns;
+  Phase phase_ = Phase::kRegistrations;
 
   // As of the beginning.
-  std::vector<bool> live_;  // by HolderId
+  std::vector<HolderThen> holders_;
+  std::vector<std::uint32_t> holder_at_;  // by HolderId: 1 + its place in holders_; 0: not live
   StreamId next_stream_;
   EntryId end_entry_;
   std::size_t copy_shards_;
@@ -100,6 +131,8 @@ class ImageCut final : public ChangeWatch {
   ImageEnd end_;
   std::size_t slots_;
 
+  StreamId registration_ = 1;
+  std::size_t holder_ = 0;
   std::uint32_t run_position_ = 0;
   EntryId entry_ = 1;
   std::uint32_t copy_shard_ = 0;
@@ -108,14 +141,17 @@ class ImageCut final : public ChangeWatch {
   StreamId stream_ = 1;
   std::size_t saved_ = 0;
 
+  ImageTape waiting_;
   // Ahead of the cursors: what is saved already, or was born later. Runs by position.
   Marks runs_, entries_;
   Marks copies_;
+  std::unordered_map<StreamId, Sum128> registrations_;  // with their streams' identity mixes
   std::unordered_set<StreamId> streams_;
   enum class SetFate : std::uint8_t { kUnknown, kNobody, kName, kBlock };
   std::vector<SetFate> sets_;  // by StateId
   std::vector<HolderId> members_;
   std::vector<StateId> run_sets_;
+  std::size_t set_cost_ = 0;  // of the sets that were handed over since the last step, in blocks
 };
 
 }  // namespace conductor

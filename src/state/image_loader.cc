@@ -55,17 +55,14 @@ Status ImageLoader::OnPool(const ImagePool& piece) {
 
 Status ImageLoader::OnRegistration(const ImageRegistration& piece) {
   const Registration& registration = *piece.registration;
-  const auto& streams = state_->streams_;
-  const StreamId last = streams.empty() ? 0 : streams.rbegin()->first;
-  if (piece.stream <= last || piece.stream >= next_stream_) {
-    return Damaged("stream " + std::to_string(piece.stream) + " after stream " +
-                   std::to_string(last) + ", expected below " + std::to_string(next_stream_));
+  if (piece.stream == 0 || piece.stream >= next_stream_) {
+    return Damaged("stream " + std::to_string(piece.stream) + ", expected 1 to below " +
+                   std::to_string(next_stream_));
   }
-  if (state_->by_key_.contains(registration.Key()) ||
+  if (state_->streams_.contains(piece.stream) || state_->by_key_.contains(registration.Key()) ||
       state_->by_endpoint_.contains(registration.EndpointKey())) {
     return Damaged("stream " + std::to_string(piece.stream) + " is registered twice");
   }
-  index_.contexts().SkipStreams(piece.stream);
   index_.contexts().AddStream(piece.stream, registration.Context());
   StreamFacts& stream = state_->streams_[piece.stream];
   stream.id = piece.stream;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "src/snapshot_store.h"
-#include "tests/model/image_tape.h"
+#include "src/state/image_tape.h"
 
 namespace conductor::model {
 

@@ -11,7 +11,7 @@
 #include "src/service/memory_cap.h"
 #include "src/state/image_cut.h"
 #include "src/state/state_machine.h"
-#include "tests/model/image_tape.h"
+#include "src/state/image_tape.h"
 #include "tests/model/random_ops.h"
 #include "tests/model/real_names.h"
 #include "tests/model/reference_model.h"

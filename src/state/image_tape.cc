@@ -1,9 +1,11 @@
-#include "tests/model/image_tape.h"
+#include "src/state/image_tape.h"
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-namespace conductor::model {
+namespace conductor {
 namespace {
 
 // A name that owns its digest.
@@ -109,4 +111,10 @@ Status ImageTape::Play(ImageVisitor& visitor) const {
   return {};
 }
 
-}  // namespace conductor::model
+Status ImageTape::PlayNext(ImageVisitor& visitor) {
+  const Piece piece = std::move(pieces_.front());
+  pieces_.pop_front();
+  return piece(visitor);
+}
+
+}  // namespace conductor

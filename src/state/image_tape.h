@@ -1,14 +1,14 @@
-// ImageTape: the pieces of an image, copied, and handed over again: a snapshot without a disk.
-// One thread.
+// ImageTape: pieces of an image, copied, and handed over again: what has to wait for its turn, or a
+// whole snapshot without a disk. One thread.
 #pragma once
 
+#include <deque>
 #include <functional>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "src/state/image.h"
 
-namespace conductor::model {
+namespace conductor {
 
 class ImageTape final : public ImageVisitor {
  public:
@@ -25,7 +25,11 @@ class ImageTape final : public ImageVisitor {
   Status OnStream(const StreamFacts& piece) override;
   Status OnEnd(const ImageEnd& piece) override;
 
+  // All of them.
   Status Play(ImageVisitor& visitor) const;
+  // The first one, which is then gone.
+  Status PlayNext(ImageVisitor& visitor);
+  bool Empty() const { return pieces_.empty(); }
   const ImageEnd& end() const { return end_; }
 
  private:
@@ -35,8 +39,8 @@ class ImageTape final : public ImageVisitor {
     return {};
   }
 
-  std::vector<Piece> pieces_;
+  std::deque<Piece> pieces_;
   ImageEnd end_;
 };
 
-}  // namespace conductor::model
+}  // namespace conductor
