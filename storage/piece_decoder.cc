@@ -161,8 +161,13 @@ Result<PieceDecoder::Stream*> PieceDecoder::FindStream(StreamId id) {
   if (found == streams_.end()) {
     return Damaged("stream " + std::to_string(id) + ", expected one that is registered");
   }
-  if (found->second.complete) return Damaged("stream " + std::to_string(id) + " a second time");
   return &found->second;
+}
+
+Result<PieceDecoder::Stream*> PieceDecoder::FindIncompleteStream(StreamId id) {
+  CONDUCTOR_ASSIGN_OR_RETURN(Stream* const stream, FindStream(id));
+  if (stream->complete) return Damaged("stream " + std::to_string(id) + " a second time");
+  return stream;
 }
 
 // --- small tables ------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class PieceDecoder {
   Result<std::uint8_t> TakeFlags(FieldReader& in, std::uint8_t known);
   Result<const Digest*> TakeDigest(FieldReader& in, bool present);
   Result<Stream*> FindStream(StreamId id);
+  Result<Stream*> FindIncompleteStream(StreamId id);
 
   tl::unexpected<Error> Damaged(const std::string& what) const;
   tl::unexpected<Error> Newer(const std::string& what) const;

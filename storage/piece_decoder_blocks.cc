@@ -178,7 +178,7 @@ Status PieceDecoder::Parts(FieldReader& in) {
 }
 
 Status PieceDecoder::StreamContexts(FieldReader& in) {
-  CONDUCTOR_ASSIGN_OR_RETURN(Stream * stream, FindStream(in.Take<StreamId>()));
+  CONDUCTOR_ASSIGN_OR_RETURN(Stream * stream, FindIncompleteStream(in.Take<StreamId>()));
   const auto count = in.Take<std::uint32_t>();
   if (count == 0 || count > kIdsPerPieceMax) {
     return Damaged(Number(count) + " contexts, expected 1 to " + Number(kIdsPerPieceMax));
@@ -197,7 +197,7 @@ Status PieceDecoder::StreamContexts(FieldReader& in) {
 Status PieceDecoder::OneStream(FieldReader& in) {
   StreamFacts facts;
   facts.id = in.Take<StreamId>();
-  CONDUCTOR_ASSIGN_OR_RETURN(Stream * stream, FindStream(facts.id));
+  CONDUCTOR_ASSIGN_OR_RETURN(Stream * stream, FindIncompleteStream(facts.id));
   constexpr std::uint8_t kFlags = kStreamHasCursor | kStreamHasHistoryFrom |
                                   kStreamHasCountingGroup | kStreamVerifiedEver |
                                   kStreamDiffersEver | kStreamSeenFullSize;

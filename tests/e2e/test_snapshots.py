@@ -18,6 +18,8 @@ ROOT_BLOCKS = 8
 TAIL_BLOCKS = 10
 LIVE_TAILS = 500
 SAMPLES = 10
+SNAPSHOT_EVENTS = 5_000
+TAILS_PER_SNAPSHOT = 2_600  # two events each, at least
 MIB = 1 << 20
 
 
@@ -61,12 +63,12 @@ def removed_tail(tail, chance):
 def test_bl_35_endless_churn_keeps_memory_and_disk(new_daemon, publisher):
     print(f"CONDUCTOR_SEED={SEED} CONDUCTOR_CHURN={CHURN}")
     chance = random.Random(SEED)
-    daemon = new_daemon(snapshot_interval_events=5_000)
+    daemon = new_daemon(snapshot_interval_events=SNAPSHOT_EVENTS)
     empty_bytes = daemon.metric("conductor_index_bytes")
     p = publisher(ring=100)
     daemon.register(p)
     p.send(S(list(range(1, ROOT_BLOCKS + 1)), root_tokens()))
-    live, samples = [], []
+    live, samples, made = [], [], 0
     for tail in range(CHURN):
         events = [stored_tail(tail)]
         live.append(tail)
@@ -75,6 +77,12 @@ def test_bl_35_endless_churn_keeps_memory_and_disk(new_daemon, publisher):
         p.send(*events)
         if tail % 256 == 255:
             daemon.wait_seq(p.next_seq - 1)  # no more on the way than the buffers take
+        if tail % TAILS_PER_SNAPSHOT == TAILS_PER_SNAPSHOT - 1:
+            # Nor more in the log than between two snapshots, however slow the disk is: a part of it
+            # is in memory.
+            before = made
+            poll_until(lambda: daemon.metric("conductor_snapshots_total") > before, "a snapshot")
+            made = daemon.metric("conductor_snapshots_total")
         if (tail + 1) % (CHURN // SAMPLES) == 0:
             daemon.wait_seq(p.next_seq - 1)
             samples.append(

@@ -1,10 +1,12 @@
-// Images taken while records are applied: what they hold, and that a state from one goes on as the
-// one it was taken from.
+// Images taken while records are applied: what they hold, in the bytes of a file, and that a state
+// from one goes on as the one it was taken from.
 #include <utility>
 
 #include "src/hex.h"
 #include "src/state/image_loader.h"
+#include "storage/snapshot_encoder.h"
 #include "tests/model/state_pair.h"
+#include "tests/storage/memory_source.h"
 
 namespace conductor::model {
 
@@ -31,8 +33,13 @@ std::string StatePair::LoadImage() {
   const std::string of = "image of record " + std::to_string(image_->records) + ": ";
   if (!image_->cut.status()) return of + image_->cut.status().error().message;
   if (Hex128(image_->tape.end().digest) != image_->digest) return of + "another digest";
+  storage::SnapshotEncoder encoder;
+  if (auto status = image_->tape.Play(encoder); !status) return of + status.error().message;
   ImageLoader loader;
-  if (auto status = image_->tape.Play(loader); !status) return of + status.error().message;
+  const Seq seq = image_->records;
+  if (auto status = storage::ReadFromMemory(encoder.Take(), seq, loader); !status) {
+    return of + status.error().message;
+  }
   std::unique_ptr<StateMachine> loaded = loader.Take();
   if (loader.seq() != image_->records) return of + "another position";
   if (Hex128(loaded->Digest()) != image_->digest) return of + "another digest once loaded";
