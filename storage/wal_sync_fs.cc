@@ -65,7 +65,7 @@ void WalSyncFs::BeforeSync(const std::string& path) {
 IOStatus WalSyncFs::NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     IODebugContext* debug) {
-  const IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
+  IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
   if (status.ok() && path.ends_with(".log")) {
     *file = std::make_unique<WalFile>(std::move(*file), path, this);
   }

@@ -185,11 +185,13 @@ class ServerProcess {
   std::string port_;
 };
 
+constexpr int kHangsAfterS = 20;
+
 // The exit status of what `child` returns in a forked process; minus the signal when it hung.
 int RunInChild(const std::function<int()>& child) {
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(20);  // a hang becomes a signal
+    alarm(kHangsAfterS * kSlowness);  // a hang becomes a signal
     _exit(child());
   }
   int status = 0;
