@@ -101,11 +101,11 @@ class ModelNode : public DigestSource {
 
   const NodeOptions options_;
   MemoryEventLog log_;
-  ModelSnapshots snapshots_;
   std::vector<Record> history_;
   // What a process has in memory.
   std::unique_ptr<LogWriter> writer_;
   std::unique_ptr<StateMachine> state_;
+  ModelSnapshots snapshots_;  // what is being taken goes before the state
   std::unique_ptr<DigestCache> cache_;
   std::map<StreamId, std::unique_ptr<Stream>> streams_;
   std::deque<Item> queue_;

@@ -23,7 +23,7 @@ constexpr char kGoodBadGood[] =
 constexpr char kCleared[] = "93cb3ff00000000000009191b0416c6c426c6f636b73436c656172656400";
 
 WireBatch Vllm(std::string_view hex) {
-  auto batch = DecodeEnginePayload(PublisherType::kVllm, FromHex(hex));
+  auto batch = DecodeEnginePayload(PublisherType::kVllm, wire_test::KeepHex(hex));
   EXPECT_TRUE(batch) << batch.error().message;
   return batch ? *std::move(batch) : WireBatch{};
 }

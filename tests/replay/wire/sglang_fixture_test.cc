@@ -9,10 +9,10 @@ namespace conductor {
 namespace {
 
 using nlohmann::json;
-using wire_test::FromHex;
+using wire_test::KeepHex;
 
 Result<WireBatch> DecodeHex(const json& hex) {
-  return DecodeEnginePayload(PublisherType::kSglang, FromHex(hex.get<std::string>()));
+  return DecodeEnginePayload(PublisherType::kSglang, KeepHex(hex.get<std::string>()));
 }
 
 std::string Signed(const BlockName& name) {

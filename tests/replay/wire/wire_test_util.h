@@ -144,6 +144,11 @@ inline std::string_view Keep(std::string payload) {
   return kept->emplace_back(std::move(payload));
 }
 
+inline std::span<const std::uint8_t> KeepHex(std::string_view hex) {
+  static auto* const kept = new std::deque<Bytes>;
+  return kept->emplace_back(FromHex(hex));
+}
+
 inline Result<WireBatch> Decode(PublisherType publisher, std::string_view payload,
                                 const WireLimits& limits = {}) {
   return DecodeEnginePayload(publisher, AsBytes(payload), limits);
