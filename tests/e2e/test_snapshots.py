@@ -12,14 +12,15 @@ import subprocess
 from conductor_e2e import CTL, DEADLINE_S, INSTRUMENTED, SLOWNESS, Daemon, poll_until
 from e2e_wire import R, S
 
-CHURN = int(os.environ.get("CONDUCTOR_CHURN", "60000")) // (10 if INSTRUMENTED else 1)
+SMALLER = 10 if INSTRUMENTED else 1
+CHURN = int(os.environ.get("CONDUCTOR_CHURN", "60000")) // SMALLER
 SEED = int(os.environ.get("CONDUCTOR_SEED", "35"))
 ROOT_BLOCKS = 8
 TAIL_BLOCKS = 10
 LIVE_TAILS = 500
 SAMPLES = 10
-SNAPSHOT_EVENTS = 5_000
-TAILS_PER_SNAPSHOT = 2_600  # two events each, at least
+SNAPSHOT_EVENTS = 5_000 // SMALLER
+TAILS_PER_SNAPSHOT = 2_600 // SMALLER  # two events each, at least
 MIB = 1 << 20
 
 
