@@ -63,8 +63,12 @@ class Writer {
   }
   Writer& operator<<(const Removed& removed) { return *this << removed.tier << removed.names; }
   Writer& operator<<(const Cleared& cleared) { return *this << cleared.all_tiers; }
-  Writer& operator<<(const PoolStored& object) { return PutObject(object); }
-  Writer& operator<<(const PoolRemoved& object) { return PutObject(object); }
+  Writer& operator<<(const PoolObject& object) {
+    const PoolOrigin& origin = origins_->at(object.origin);
+    return *this << object.tier << origin.backend_id << origin.tenant_id << origin.model_name
+                 << origin.lora_name << origin.block_size << object.name
+                 << std::string(object.part);
+  }
   Writer& operator<<(const PoolCleared& cleared) {
     return *this << cleared.backend_id << cleared.tenant_id;
   }
@@ -86,6 +90,7 @@ class Writer {
     return *this << fact.key.instance_id << fact.key.tenant_id << fact.key.dp_rank;
   }
   Writer& operator<<(const Frame& frame) {
+    origins_ = &frame.origins;
     return *this << frame.stream << frame.number << frame.publisher_time_us << frame.fingerprint
                  << frame.events << frame.ignored;
   }
@@ -107,12 +112,7 @@ class Writer {
   std::string Take() && { return std::move(text_); }
 
  private:
-  template <typename Object>
-  Writer& PutObject(const Object& object) {
-    return *this << object.tier << object.backend_id << object.tenant_id << object.model_name
-                 << object.lora_name << object.block_size << object.name << object.part;
-  }
-
+  const std::vector<PoolOrigin>* origins_ = nullptr;  // of the frame at hand
   std::string text_;
 };
 

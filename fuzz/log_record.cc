@@ -125,10 +125,9 @@ Frame SomePoolFrame() {
   Frame frame;
   frame.stream = 2;
   const BlockName name{1, ""};
-  frame.events.push_back(
-      PoolStored{Tier::kCpuShare, "backend", "default", "m", "", 4, name, "tp=0|"});
-  frame.events.push_back(
-      PoolRemoved{Tier::kCpuShare, "backend", "default", "m", "", 4, name, "tp=0|"});
+  frame.origins = {{"backend", "default", "m", "", 4}};
+  frame.events.push_back(PoolStored{{Tier::kCpuShare, 0, name, "tp=0|"}});
+  frame.events.push_back(PoolRemoved{{Tier::kCpuShare, 0, name, "tp=0|"}});
   frame.events.push_back(PoolCleared{"backend", "default"});
   return frame;
 }

@@ -45,33 +45,25 @@ void Translator::TranslateObject(const StoreEvent& event, Frame& frame) {
                   "block_size: at most " + std::to_string(kBlockSizeMax) + ", got " +
                       std::to_string(block_size));
   }
-  PoolStored object;
-  object.tier = *tier;
-  object.backend_id = event.backend_id;
-  object.tenant_id = event.tenant_id;
-  object.model_name = OwnText(event.model_name, registration_.model_name);
-  object.lora_name = OwnText(event.lora_name, registration_.lora_name);
+  PoolOriginText origin;
+  origin.backend_id = event.backend_id;
+  origin.tenant_id = event.tenant_id;
+  origin.model_name = OwnText(event.model_name, registration_.model_name);
+  origin.lora_name = OwnText(event.lora_name, registration_.lora_name);
   if (block_size != registration_.block_size) {
-    object.block_size = static_cast<std::uint32_t>(block_size);
+    origin.block_size = static_cast<std::uint32_t>(block_size);
   }
-  object.name.projected = event.name->projected;
   part_.clear();
   AppendPart(event, &part_);
-  object.part = part_;
-  if (event.kind == StoreEvent::Kind::kStored) {
-    frame.events.emplace_back(std::move(object));
-    return;
-  }
-  PoolRemoved removed;
-  removed.tier = object.tier;
-  removed.backend_id = std::move(object.backend_id);
-  removed.tenant_id = std::move(object.tenant_id);
-  removed.model_name = std::move(object.model_name);
-  removed.lora_name = std::move(object.lora_name);
-  removed.block_size = object.block_size;
-  removed.name = std::move(object.name);
-  removed.part = std::move(object.part);
-  frame.events.emplace_back(std::move(removed));
+  const auto fill = [&](PoolObject& object) {
+    object.tier = *tier;
+    object.origin = OriginNumber(origin, frame.origins);
+    object.name.projected = event.name->projected;
+    object.part = part_;
+  };
+  event.kind == StoreEvent::Kind::kStored
+      ? fill(std::get<PoolStored>(frame.events.emplace_back(std::in_place_type<PoolStored>)))
+      : fill(std::get<PoolRemoved>(frame.events.emplace_back(std::in_place_type<PoolRemoved>)));
 }
 
 void Translator::TranslatePoolCleared(const StoreEvent& event, Frame& frame) {

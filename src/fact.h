@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "src/inline_text.h"
+#include "src/pool_origin.h"
 #include "src/registration.h"
 #include "src/types.h"
 
@@ -71,26 +73,23 @@ struct Cleared {
   bool all_tiers = false;
 };
 
-// Facts of a pool (Mooncake Store). An empty text, or block size 0: the registration's.
-struct PoolStored {
+// Facts of a pool (Mooncake Store): one object, which is a part of a block.
+struct PoolObject {
   Tier tier = Tier::kCpuShare;
-  std::string backend_id, tenant_id, model_name, lora_name;
-  std::uint32_t block_size = 0;
+  std::uint32_t origin = 0;  // which of its frame's
   BlockName name;
-  std::string part;  // canonical: ranks, K or V, layer, as far as the key tells
+  // Canonical: ranks, K or V, layer, as far as the key tells. In place in all but odd cases; an
+  // event is no larger for it, since engines' need as much.
+  InlineText<88> part;
 };
-struct PoolRemoved {
-  Tier tier = Tier::kCpuShare;
-  std::string backend_id, tenant_id, model_name, lora_name;
-  std::uint32_t block_size = 0;
-  BlockName name;
-  std::string part;
-};
+struct PoolStored : PoolObject {};
+struct PoolRemoved : PoolObject {};
 struct PoolCleared {
   std::string backend_id, tenant_id;
 };
 
 using Event = std::variant<Stored, Removed, Cleared, PoolStored, PoolRemoved, PoolCleared>;
+static_assert(sizeof(PoolObject) <= sizeof(Stored));
 
 struct Registered {
   Registration registration;
@@ -109,6 +108,7 @@ struct Frame {
   std::uint64_t fingerprint = 0;       // XXH3-64 of the payload
   std::vector<Event> events;
   std::map<IgnoreReason, std::uint64_t> ignored;
+  std::vector<PoolOrigin> origins{};  // of its pool objects
 };
 
 // The publisher's process is a new one: all it held is gone, the cursor is empty again.

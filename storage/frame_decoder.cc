@@ -116,24 +116,26 @@ Removed ReadRemoved(ForwardReader& in) {
   return removed;
 }
 
-template <typename PoolObject>
-PoolObject ReadPoolObject(ForwardReader& in) {
+template <typename PoolEvent>
+PoolEvent ReadPoolObject(std::vector<PoolOrigin>& origins, ForwardReader& in) {
   using Message = v1::PoolObject;
-  PoolObject object;
+  PoolEvent object;
   object.tier = ToEnum<Tier>(in.Varint(Message::kTierFieldNumber), in);
-  object.backend_id = in.Bytes(Message::kBackendIdFieldNumber);
-  object.tenant_id = in.Bytes(Message::kTenantIdFieldNumber);
-  object.model_name = in.Bytes(Message::kModelNameFieldNumber);
-  object.lora_name = in.Bytes(Message::kLoraNameFieldNumber);
-  object.block_size = in.Varint32(Message::kBlockSizeFieldNumber);
+  PoolOriginText origin;
+  origin.backend_id = in.Bytes(Message::kBackendIdFieldNumber);
+  origin.tenant_id = in.Bytes(Message::kTenantIdFieldNumber);
+  origin.model_name = in.Bytes(Message::kModelNameFieldNumber);
+  origin.lora_name = in.Bytes(Message::kLoraNameFieldNumber);
+  origin.block_size = in.Varint32(Message::kBlockSizeFieldNumber);
+  if (in.ok()) object.origin = OriginNumber(origin, origins);
   in.Expect(in.NextBytes(Message::kNameFieldNumber));
   object.name = ReadName(Message::kNameFieldNumber, in);
   object.part = in.Bytes(Message::kPartFieldNumber);
   return object;
 }
 
-// The content of one Event, of whatever kind it is.
-Event ReadEvent(ForwardReader& event) {
+// The content of one Event, of whatever kind it is; origins are those of its frame.
+Event ReadEvent(std::vector<PoolOrigin>& origins, ForwardReader& event) {
   const auto content = [&event](int field, const auto& read) -> Event {
     ForwardReader in(event.Bytes(field));
     Event result = read(in);
@@ -148,10 +150,14 @@ Event ReadEvent(ForwardReader& event) {
     return content(Kind::kRemovedFieldNumber, ReadRemoved);
   }
   if (event.NextBytes(Kind::kPoolStoredFieldNumber)) {
-    return content(Kind::kPoolStoredFieldNumber, ReadPoolObject<PoolStored>);
+    return content(Kind::kPoolStoredFieldNumber, [&origins](ForwardReader& in) {
+      return ReadPoolObject<PoolStored>(origins, in);
+    });
   }
   if (event.NextBytes(Kind::kPoolRemovedFieldNumber)) {
-    return content(Kind::kPoolRemovedFieldNumber, ReadPoolObject<PoolRemoved>);
+    return content(Kind::kPoolRemovedFieldNumber, [&origins](ForwardReader& in) {
+      return ReadPoolObject<PoolRemoved>(origins, in);
+    });
   }
   if (event.NextBytes(Kind::kClearedFieldNumber)) {
     return content(Kind::kClearedFieldNumber, [](ForwardReader& in) {
@@ -191,7 +197,7 @@ Frame ReadFrame(ForwardReader& in) {
   frame.fingerprint = in.Fixed64(Message::kFingerprintFieldNumber);
   while (in.NextBytes(Message::kEventsFieldNumber)) {
     ForwardReader event(in.Bytes(Message::kEventsFieldNumber));
-    frame.events.push_back(ReadEvent(event));
+    frame.events.push_back(ReadEvent(frame.origins, event));
     in.Expect(event.Done());
   }
   ReadIgnored(&frame, in);

@@ -60,22 +60,22 @@ void WriteChecks(const std::vector<StoredBlock>& blocks, BackwardWriter& out) {
   out.EndLength(v1::Stored::kChecksFieldNumber, mark);
 }
 
-template <typename PoolObject>
-void WritePoolObject(const PoolObject& object, BackwardWriter& out) {
+void WritePoolObject(const PoolObject& object, const PoolOrigin& origin, BackwardWriter& out) {
   using Message = v1::PoolObject;
   out.Bytes(Message::kPartFieldNumber, object.part);
   WriteName(Message::kNameFieldNumber, object.name, out);
-  out.Varint(Message::kBlockSizeFieldNumber, object.block_size);
-  out.Bytes(Message::kLoraNameFieldNumber, object.lora_name);
-  out.Bytes(Message::kModelNameFieldNumber, object.model_name);
-  out.Bytes(Message::kTenantIdFieldNumber, object.tenant_id);
-  out.Bytes(Message::kBackendIdFieldNumber, object.backend_id);
+  out.Varint(Message::kBlockSizeFieldNumber, origin.block_size);
+  out.Bytes(Message::kLoraNameFieldNumber, origin.lora_name);
+  out.Bytes(Message::kModelNameFieldNumber, origin.model_name);
+  out.Bytes(Message::kTenantIdFieldNumber, origin.tenant_id);
+  out.Bytes(Message::kBackendIdFieldNumber, origin.backend_id);
   out.Varint(Message::kTierFieldNumber, Number(object.tier));
 }
 
 // The content of each kind of event; the value is its field in Event.
 struct EventWriter {
   BackwardWriter& out;
+  const std::vector<PoolOrigin>& origins;
 
   int operator()(const Stored& stored) const {
     using Message = v1::Stored;
@@ -119,11 +119,11 @@ struct EventWriter {
     return v1::Event::kClearedFieldNumber;
   }
   int operator()(const PoolStored& object) const {
-    WritePoolObject(object, out);
+    WritePoolObject(object, origins[object.origin], out);
     return v1::Event::kPoolStoredFieldNumber;
   }
   int operator()(const PoolRemoved& object) const {
-    WritePoolObject(object, out);
+    WritePoolObject(object, origins[object.origin], out);
     return v1::Event::kPoolRemovedFieldNumber;
   }
   int operator()(const PoolCleared& cleared) const {
@@ -152,7 +152,7 @@ void WriteFrameFact(const Frame& frame, BackwardWriter& out) {
   WriteIgnored(frame, out);
   for (const Event& event : Reversed(frame.events)) {
     const std::size_t mark = out.size();
-    const int kind = std::visit(EventWriter{out}, event);
+    const int kind = std::visit(EventWriter{out, frame.origins}, event);
     out.EndLength(kind, mark);
     out.EndLength(v1::Frame::kEventsFieldNumber, mark);
   }

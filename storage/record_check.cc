@@ -14,7 +14,7 @@ tl::unexpected<Error> Refuse(std::string message) {
   return MakeError(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-Status CheckText(const char* field, const std::string& text, std::size_t bytes_max) {
+Status CheckText(const char* field, std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return {};
   return Refuse(std::string(field) + ": " + std::to_string(text.size()) +
                 " bytes, expected at most " + std::to_string(bytes_max));
@@ -86,20 +86,18 @@ Status CheckRegistration(const Registration& registration) {
   return CheckProfile(registration.hash_profile);
 }
 
-template <typename PoolObject>
-Status CheckPoolObject(const PoolObject& object) {
-  CONDUCTOR_RETURN_IF_ERROR(CheckEnum("tier", object.tier));
-  CONDUCTOR_RETURN_IF_ERROR(CheckText("backend_id", object.backend_id, kNameBytesMax));
-  CONDUCTOR_RETURN_IF_ERROR(CheckText("tenant_id", object.tenant_id, kNameBytesMax));
-  CONDUCTOR_RETURN_IF_ERROR(CheckText("model_name", object.model_name, kNameBytesMax));
-  CONDUCTOR_RETURN_IF_ERROR(CheckText("lora_name", object.lora_name, kNameBytesMax));
-  CONDUCTOR_RETURN_IF_ERROR(CheckText("part", object.part, kNameBytesMax));
-  CONDUCTOR_RETURN_IF_ERROR(CheckNumber("block_size", object.block_size, kBlockSizeMax));
-  return CheckName("name", object.name);
+Status CheckOrigin(const PoolOrigin& origin) {
+  CONDUCTOR_RETURN_IF_ERROR(CheckText("backend_id", origin.backend_id, kNameBytesMax));
+  CONDUCTOR_RETURN_IF_ERROR(CheckText("tenant_id", origin.tenant_id, kNameBytesMax));
+  CONDUCTOR_RETURN_IF_ERROR(CheckText("model_name", origin.model_name, kNameBytesMax));
+  CONDUCTOR_RETURN_IF_ERROR(CheckText("lora_name", origin.lora_name, kNameBytesMax));
+  return CheckNumber("block_size", origin.block_size, kBlockSizeMax);
 }
 
 // One overload for each kind of event and of fact.
 struct Checker {
+  std::size_t origins = 0;  // of the frame at hand
+
   Status operator()(const Stored& stored) const {
     CONDUCTOR_RETURN_IF_ERROR(CheckEnum("tier", stored.tier));
     if (stored.lora_name) {
@@ -124,8 +122,15 @@ struct Checker {
     return {};
   }
   Status operator()(const Cleared&) const { return {}; }
-  Status operator()(const PoolStored& object) const { return CheckPoolObject(object); }
-  Status operator()(const PoolRemoved& object) const { return CheckPoolObject(object); }
+  Status operator()(const PoolObject& object) const {
+    CONDUCTOR_RETURN_IF_ERROR(CheckEnum("tier", object.tier));
+    CONDUCTOR_RETURN_IF_ERROR(CheckText("part", object.part, kNameBytesMax));
+    if (object.origin >= origins) {
+      return Refuse("origin: " + std::to_string(object.origin) + ", expected less than " +
+                    std::to_string(origins));
+    }
+    return CheckName("name", object.name);
+  }
   Status operator()(const PoolCleared& cleared) const {
     CONDUCTOR_RETURN_IF_ERROR(CheckText("backend_id", cleared.backend_id, kNameBytesMax));
     return CheckText("tenant_id", cleared.tenant_id, kNameBytesMax);
@@ -143,8 +148,13 @@ struct Checker {
   }
   Status operator()(const Frame& frame) const {
     CONDUCTOR_RETURN_IF_ERROR(CheckStream(frame.stream));
+    for (std::size_t i = 0; i < frame.origins.size(); ++i) {
+      Status checked = CheckOrigin(frame.origins[i]);
+      if (!checked) return Refuse("origin " + std::to_string(i) + ": " + checked.error().message);
+    }
+    const Checker of_frame{frame.origins.size()};
     for (std::size_t i = 0; i < frame.events.size(); ++i) {
-      Status checked = std::visit(*this, frame.events[i]);
+      Status checked = std::visit(of_frame, frame.events[i]);
       if (!checked) {
         return Refuse("event " + std::to_string(i) + " (" + KindName(frame.events[i]) +
                       "): " + checked.error().message);

@@ -94,6 +94,11 @@ std::size_t ExpectedBytes(const Record& record) {
   const auto digest_bytes = [](const BlockName& first) {
     return first.digest.empty() ? 0 : kDigestBytes;
   };
+  const auto object_bytes = [](const Frame& frame, const PoolObject& object) {
+    const PoolOrigin& origin = frame.origins[object.origin];
+    return object.name.digest.size() + object.part.size() + origin.backend_id.size() +
+           origin.tenant_id.size() + origin.model_name.size() + origin.lora_name.size();
+  };
   std::size_t bytes = kFactBytes;
   for (const Fact& fact : record.facts) {
     bytes += kFactBytes;
@@ -107,6 +112,10 @@ std::size_t ExpectedBytes(const Record& record) {
       } else if (const auto* removed = std::get_if<Removed>(&event)) {
         if (removed->names.empty()) continue;
         bytes += (kBlockBytes + digest_bytes(removed->names[0])) * removed->names.size();
+      } else if (const auto* pool_stored = std::get_if<PoolStored>(&event)) {
+        bytes += object_bytes(*frame, *pool_stored);
+      } else if (const auto* pool_removed = std::get_if<PoolRemoved>(&event)) {
+        bytes += object_bytes(*frame, *pool_removed);
       }
     }
   }

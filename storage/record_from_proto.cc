@@ -163,21 +163,20 @@ Status ReadRemoved(const v1::Removed& message, Removed* out) {
   return {};
 }
 
-template <typename PoolObject>
-Status ReadPoolObject(const v1::PoolObject& message, PoolObject* out) {
+Status ReadPoolObject(const v1::PoolObject& message, std::vector<PoolOrigin>& origins,
+                      PoolObject* out) {
   CONDUCTOR_RETURN_IF_ERROR(CheckFields("pool object", message));
   CONDUCTOR_RETURN_IF_ERROR(ReadEnum("tier", message.tier(), &out->tier));
-  out->backend_id = message.backend_id();
-  out->tenant_id = message.tenant_id();
-  out->model_name = message.model_name();
-  out->lora_name = message.lora_name();
-  out->block_size = message.block_size();
+  out->origin = OriginNumber({message.backend_id(), message.tenant_id(), message.model_name(),
+                              message.lora_name(), message.block_size()},
+                             origins);
   out->part = message.part();
   if (!message.has_name()) return Damaged("name: missing");
   return ReadName(message.name(), &out->name);
 }
 
-Status ReadEvent(const v1::Event& message, Event* out) {
+// `origins` are those of its frame.
+Status ReadEvent(const v1::Event& message, std::vector<PoolOrigin>& origins, Event* out) {
   CONDUCTOR_RETURN_IF_ERROR(CheckFields("kind of event", message));
   switch (message.kind_case()) {
     case v1::Event::kStored:
@@ -188,9 +187,9 @@ Status ReadEvent(const v1::Event& message, Event* out) {
       out->emplace<Cleared>().all_tiers = message.cleared().all_tiers();
       return CheckFields("cleared", message.cleared());
     case v1::Event::kPoolStored:
-      return ReadPoolObject(message.pool_stored(), &out->emplace<PoolStored>());
+      return ReadPoolObject(message.pool_stored(), origins, &out->emplace<PoolStored>());
     case v1::Event::kPoolRemoved:
-      return ReadPoolObject(message.pool_removed(), &out->emplace<PoolRemoved>());
+      return ReadPoolObject(message.pool_removed(), origins, &out->emplace<PoolRemoved>());
     case v1::Event::kPoolCleared: {
       const v1::PoolCleared& cleared = message.pool_cleared();
       *out = PoolCleared{cleared.backend_id(), cleared.tenant_id()};
@@ -210,7 +209,8 @@ Status ReadFrame(const v1::Frame& message, Frame* out) {
   out->fingerprint = message.fingerprint();
   out->events.resize(static_cast<std::size_t>(message.events_size()));
   for (int i = 0; i < message.events_size(); ++i) {
-    Status read = ReadEvent(message.events(i), &out->events[static_cast<std::size_t>(i)]);
+    Status read =
+        ReadEvent(message.events(i), out->origins, &out->events[static_cast<std::size_t>(i)]);
     if (!read) {
       return MakeError(read.error().code,
                        "event " + std::to_string(i) + ": " + read.error().message);

@@ -14,18 +14,26 @@ using Syntax = ObjectKey::Syntax;
 constexpr std::size_t kHashDigitsMin = 16;
 constexpr std::size_t kProjectionBytes = 8;
 
+// By byte; -1: no digit.
+constexpr auto kHexValues = [] {
+  std::array<std::int8_t, 256> values{};
+  values.fill(-1);
+  for (const std::string_view digits : {"0123456789abcdef", "0123456789ABCDEF"}) {
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      values[static_cast<unsigned char>(digits[i])] = static_cast<std::int8_t>(i);
+    }
+  }
+  return values;
+}();
+
 int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+  return kHexValues[static_cast<unsigned char>(c)];
 }
 
 bool IsHex(std::string_view text) {
-  for (char c : text) {
-    if (HexValue(c) < 0) return false;
-  }
-  return true;
+  int all = 0;
+  for (char c : text) all |= HexValue(c);
+  return all >= 0;
 }
 
 std::string_view WithoutHexPrefix(std::string_view text) {

@@ -1,5 +1,6 @@
 #include "replay/wire/store_event_decoder.h"
 
+#include <iterator>
 #include <utility>
 
 #include "src/limits.h"
@@ -63,34 +64,40 @@ StoreEventDecoder::Field StoreEventDecoder::FieldOfKey(std::string_view key) {
     std::string_view name;
     Field field;
   };
-  constexpr KnownKey kKeys[] = {
-      {"event_type", Field::kEventType},
-      {"type", Field::kLegacyType},
+  static constexpr KnownKey kKeys[] = {
       {"event_id", Field::kEventId},
       {"timestamp", Field::kTimestamp},
+      {"event_type", Field::kEventType},
+      {"type", Field::kLegacyType},
+      {"model_name", Field::kModelName},
+      {"block_size", Field::kBlockSize},
+      {"additional_salt", Field::kAdditionalSalt},
+      {"lora_name", Field::kLoraName},
       {"tenant_id", Field::kTenantId},
       {"backend_id", Field::kBackendId},
       {"medium", Field::kMedium},
-      {"model_name", Field::kModelName},
-      {"lora_name", Field::kLoraName},
-      {"additional_salt", Field::kAdditionalSalt},
+      {"dp_rank", Field::kIgnoredNatural},
       {"group_id", Field::kGroupId},
-      {"block_size", Field::kBlockSize},
       {"object_key", Field::kObjectKey},
       {"connector_block_hash", Field::kConnectorHash},
-      {"seq_hashes", Field::kSeqHashes},
-      {"block_hashes", Field::kLegacyHashes},
-      {"dp_rank", Field::kIgnoredNatural},
+      {"cache_prefix", Field::kIgnoredText},
       {"tp_rank", Field::kIgnoredNatural},
       {"head_or_tp_rank", Field::kIgnoredNatural},
       {"pcp_rank", Field::kIgnoredNatural},
       {"dcp_rank", Field::kIgnoredNatural},
       {"pp_rank", Field::kIgnoredNatural},
       {"layer_id", Field::kIgnoredNatural},
+      {"seq_hashes", Field::kSeqHashes},
+      {"block_hashes", Field::kLegacyHashes},
       {"base_block_idx", Field::kIgnoredNatural},
-      {"cache_prefix", Field::kIgnoredText},
+      {"parent_hash", Field::kIgnored},
+      {"token_ids", Field::kIgnored},
+      {"parent_block_hash", Field::kIgnored},
   };
-  for (const KnownKey& known : kKeys) {
+  // Events have their keys in this order, with gaps: the next is looked for behind the last.
+  for (std::size_t looked = 0; looked < std::size(kKeys); ++looked) {
+    if (next_key_ >= std::size(kKeys)) next_key_ = 0;
+    const KnownKey& known = kKeys[next_key_++];
     if (known.name == key) return known.field;
   }
   return Field::kIgnored;

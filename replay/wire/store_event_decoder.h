@@ -3,6 +3,7 @@
 // behind the event, after a fault anywhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ class StoreEventDecoder {
     kIgnored,         // anything
   };
 
-  static Field FieldOfKey(std::string_view key);
+  Field FieldOfKey(std::string_view key);
   bool Saw(Field field) const { return fields_seen_ >> static_cast<unsigned>(field) & 1u; }
 
   DecodeFault ReadField(Field field);
@@ -74,6 +75,7 @@ class StoreEventDecoder {
   const HashStrategy strategy_;
   MsgpackReader& reader_;
   std::uint64_t batch_timestamp_ = 0;
+  std::size_t next_key_ = 0;  // of the known ones, where the search goes on
 
   // Of the event being decoded.
   StoreEvent* event_ = nullptr;

@@ -24,7 +24,7 @@ void PrefixIndex::MixParts(HolderId holder, const PoolObject& object,
 
 PrefixIndex::Outcome PrefixIndex::StorePart(const PoolObject& object) {
   const HolderId holder = PoolHolder(object);
-  if (!parts_.Knows(holder, object.name) && fragments() + parts_.incomplete() >= kFragmentsMax) {
+  if (fragments() + parts_.incomplete() >= kFragmentsMax && !parts_.Knows(holder, object.name)) {
     const bool joins = LiveShared(object.context, object.name) != 0;
     if (!joins || object.parts_needed > 1) return Outcome::kFragmentLimit;
   }

@@ -83,12 +83,19 @@ PartTable::SetId PartTable::Intern(std::span<const Part> parts) {
   if (parts.empty()) return 0;
   const auto key =
       static_cast<std::uint64_t>(FactMix(parts.data(), parts.size() * sizeof(parts[0])));
-  const auto [begin, end] = sets_by_key_.equal_range(key);
-  for (auto it = begin; it != end; ++it) {
-    if (!std::ranges::equal(sets_[it->second].parts, parts)) continue;
-    ++sets_[it->second].uses;
-    return it->second;
+  const SetId* first = sets_by_key_.Find(key);
+  for (SetId id = first == nullptr ? 0 : *first; id != 0; id = sets_[id].next) {
+    if (!std::ranges::equal(sets_[id].parts, parts)) continue;
+    ++sets_[id].uses;
+    return id;
   }
+  const SetId id = Make(key, parts);
+  sets_[id].next = first == nullptr ? 0 : *first;
+  sets_by_key_.Set(key, id);
+  return id;
+}
+
+PartTable::SetId PartTable::Make(std::uint64_t key, std::span<const Part> parts) {
   SetId id = static_cast<SetId>(sets_.size());
   if (free_.empty()) {
     sets_.emplace_back();
@@ -107,22 +114,34 @@ PartTable::SetId PartTable::Intern(std::span<const Part> parts) {
     if (part.slot != last_slot) ++set.slots;
     last_slot = part.slot;
   }
-  part_slots_ += parts.size();
+  part_slots_ -= set.parts.capacity();
   set.parts.assign(parts.begin(), parts.end());
-  sets_by_key_.emplace(key, id);
+  part_slots_ += set.parts.capacity();
   return id;
 }
 
 void PartTable::Release(SetId id) {
   if (id == 0 || --sets_[id].uses > 0) return;
   PartSet& set = sets_[id];
-  const auto [begin, end] = sets_by_key_.equal_range(set.key);
-  const auto found =
-      std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; });
-  CHECK(found != end);
-  sets_by_key_.erase(found);
-  part_slots_ -= set.parts.size();
+  const SetId* first = sets_by_key_.Find(set.key);
+  CHECK(first != nullptr);
+  if (*first != id) {
+    SetId before = *first;
+    while (sets_[before].next != id) before = sets_[before].next;
+    sets_[before].next = set.next;
+  } else if (set.next != 0) {
+    sets_by_key_.Set(set.key, set.next);
+  } else {
+    sets_by_key_.Erase(set.key);
+  }
+  part_slots_ -= set.parts.capacity();
+  std::vector<Part> room = std::move(set.parts);
+  room.clear();
   set = PartSet{};
+  if (free_.size() < kFreeSetsWithRoom && room.capacity() <= kRoomPartsMax) {
+    set.parts = std::move(room);
+  }
+  part_slots_ += set.parts.capacity();
   free_.push_back(id);
 }
 
@@ -146,13 +165,22 @@ bool PartTable::CleanupSlice(std::size_t budget) {
     if (!names.empty()) return true;
     garbage_.pop_front();
   }
+  if (names_ == 0 && sets_.size() > 1) ForgetSets();
   return false;
 }
 
+// Nobody has any.
+void PartTable::ForgetSets() {
+  sets_ = std::vector<PartSet>(1);
+  free_ = std::vector<SetId>();
+  sets_by_key_.Shrink();
+  part_slots_ = 0;
+}
+
 std::size_t PartTable::bytes() const {
-  constexpr std::size_t kNodeBytes = 40;  // of a hash map of two words
-  return names_ * kNodeBytes + sets_.size() * (sizeof(PartSet) + kNodeBytes) +
-         part_slots_ * sizeof(Part);
+  constexpr std::size_t kNameBytes = 32;  // of a ShardedMap, in large ones
+  return names_ * kNameBytes + sets_.capacity() * sizeof(PartSet) +
+         free_.capacity() * sizeof(SetId) + sets_by_key_.bytes() + part_slots_ * sizeof(Part);
 }
 
 }  // namespace conductor

@@ -78,15 +78,21 @@ class PartTable {
     std::uint64_t incomplete = 0;
   };
   struct PartSet {
-    std::vector<Part> parts;  // ascending
+    std::vector<Part> parts;  // ascending; of a free set, empty and perhaps with room
     std::size_t slots = 0;    // different ones that are filled
     Sum128 mix = 0;           // sum over the parts
     std::uint64_t key = 0;    // of sets_by_key_
+    SetId next = 0;           // another one of that key
     std::uint64_t uses = 0;
   };
+  // Sets come and go with each object of a block that has many: so much room is kept for them.
+  static constexpr std::size_t kFreeSetsWithRoom = 64;
+  static constexpr std::size_t kRoomPartsMax = 1'024;
 
   SetId Intern(std::span<const Part> parts);
+  SetId Make(std::uint64_t key, std::span<const Part> parts);
   void Release(SetId id);
+  void ForgetSets();
   SetId Find(HolderId holder, std::uint64_t name) const;
   // `parts` lie outside sets_, which may move.
   Change Move(HolderId holder, std::size_t needed, std::uint64_t name, std::span<const Part> parts);
@@ -97,8 +103,9 @@ class PartTable {
   std::vector<PartSet> sets_ = std::vector<PartSet>(1);
   std::vector<SetId> free_;
   std::vector<Part> scratch_;  // the set being made; kept for its room
-  std::unordered_multimap<std::uint64_t, SetId> sets_by_key_;  // looked up, never iterated
-  std::size_t names_ = 0, part_slots_ = 0;
+  ShardedMap<std::uint64_t, SetId, NameHash> sets_by_key_;
+  std::size_t names_ = 0;
+  std::size_t part_slots_ = 0;  // room in the sets
   ChangeWatch* watch_ = nullptr;
 };
 

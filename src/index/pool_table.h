@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,9 @@ using PoolId = std::uint32_t;  // 0: not a pool
 
 class PoolTable {
  public:
-  PoolId Find(const std::string& backend_id, const std::string& tenant_id) const;
+  PoolId Find(std::string_view backend_id, std::string_view tenant_id) const;
   // 0 when kPoolsMax is reached.
-  PoolId FindOrAdd(const std::string& backend_id, const std::string& tenant_id);
+  PoolId FindOrAdd(std::string_view backend_id, std::string_view tenant_id);
   // In the order of their texts.
   template <typename Visit>
   void ForEach(Visit&& visit) const {
@@ -29,7 +30,13 @@ class PoolTable {
   Sum128 Mix(PoolId id) const { return mixes_[id]; }
 
  private:
-  std::map<std::pair<std::string, std::string>, PoolId> ids_;
+  // Texts that are borrowed find those that are kept.
+  struct Before {
+    using is_transparent = void;
+    using Texts = std::pair<std::string_view, std::string_view>;
+    bool operator()(const Texts& a, const Texts& b) const { return a < b; }
+  };
+  std::map<std::pair<std::string, std::string>, PoolId, Before> ids_;
   std::vector<Sum128> mixes_ = std::vector<Sum128>(1);
 };
 

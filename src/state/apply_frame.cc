@@ -16,6 +16,7 @@ void StateMachine::ApplyFact(const Frame& fact) {
     const auto i = static_cast<std::size_t>(reason);
     if (i < stream->ignored.size()) stream->ignored[i] += count;
   }
+  pool_places_.Begin(fact.origins);
   for (const Event& event : fact.events) {
     std::visit([&](const auto& e) { ApplyEvent(*stream, e); }, event);
     for (StreamId loser : index_.TakeRejected()) ++Mutable(loser)->blocks_rejected;

@@ -11,18 +11,14 @@ namespace conductor {
 namespace {
 
 // The event's own words decide its context; the registration fills the gaps.
-// `key`: in place of what it held, whose room is used.
-template <typename PoolEvent>
-const ContextKey& ContextOf(const Registration& registration, const PoolEvent& event,
-                            ContextKey& key) {
-  const auto own_or = [](const std::string& own, const std::string& registered) -> const auto& {
+ContextKey ContextOf(const Registration& registration, const PoolOrigin& origin) {
+  const auto own_or = [](const std::string& own, const std::string& registered) {
     return own.empty() ? registered : own;
   };
-  key.tenant_id = own_or(event.tenant_id, registration.tenant_id);
-  key.model_name = own_or(event.model_name, registration.model_name);
-  key.lora_name = own_or(event.lora_name, registration.lora_name);
-  key.block_size = event.block_size != 0 ? event.block_size : registration.block_size;
-  return key;
+  return {own_or(origin.tenant_id, registration.tenant_id),
+          own_or(origin.model_name, registration.model_name),
+          own_or(origin.lora_name, registration.lora_name),
+          origin.block_size != 0 ? origin.block_size : registration.block_size};
 }
 
 // The value of "name=value" among the part's coordinates ("tp=2@kv=k|...").
@@ -46,8 +42,9 @@ bool IsBelow(std::string_view value, std::uint32_t total) {
   return !is_number || number < total;
 }
 
-PartTable::Part PartOf(const PoolParts& totals, const std::string& part) {
-  std::string slot;
+// `slot`: in place of what it held, whose room is used.
+PartTable::Part PartOf(const PoolParts& totals, std::string_view part, std::string& slot) {
+  slot.clear();
   for (const auto& [dimension, total] : totals) {
     if (total <= 1) continue;
     const auto value = Coordinate(part, dimension);
@@ -57,23 +54,33 @@ PartTable::Part PartOf(const PoolParts& totals, const std::string& part) {
   return {PartTable::HashOf(slot), PartTable::HashOf(part)};
 }
 
-template <typename PoolEvent>
-PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolEvent& event) {
+}  // namespace
+
+PrefixIndex::PoolObject StateMachine::ObjectOf(const StreamFacts& stream, const PoolObject& event,
+                                               bool stores) {
   PrefixIndex::PoolObject object;
   object.stream = stream.id;
   object.tier = event.tier;
   object.name = event.name.projected;
-  object.part = PartOf(stream.registration.pool_parts, event.part);
+  object.part = PartOf(stream.registration.pool_parts, event.part, pool_slot_);
   object.parts_needed = PartSlotsNeeded(stream.registration.pool_parts);
+  const PoolOrigin& origin = pool_places_.origin(event.origin);
+  PoolPlaces::Place& place = pool_places_.place(event.origin);
+  if (place.context == 0) {
+    const ContextKey key = ContextOf(stream.registration, origin);
+    place.context = stores ? index_.contexts().FindOrAdd(key) : index_.contexts().Find(key);
+  }
+  if (place.pool == 0) {
+    place.pool = stores ? index_.pools().FindOrAdd(origin.backend_id, origin.tenant_id)
+                        : index_.pools().Find(origin.backend_id, origin.tenant_id);
+  }
+  object.context = place.context;
+  object.pool = place.pool;
   return object;
 }
 
-}  // namespace
-
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
-  PrefixIndex::PoolObject object = ObjectOf(stream, event);
-  object.context = index_.contexts().FindOrAdd(ContextOf(stream.registration, event, pool_key_));
-  object.pool = index_.pools().FindOrAdd(event.backend_id, event.tenant_id);
+  const PrefixIndex::PoolObject object = ObjectOf(stream, event, /*stores=*/true);
   if (object.context == 0 || object.pool == 0) {
     ++stream.blocks_rejected;
     return;
@@ -87,9 +94,7 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
 }
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolRemoved& event) {
-  PrefixIndex::PoolObject object = ObjectOf(stream, event);
-  object.context = index_.contexts().Find(ContextOf(stream.registration, event, pool_key_));
-  object.pool = index_.pools().Find(event.backend_id, event.tenant_id);
+  const PrefixIndex::PoolObject object = ObjectOf(stream, event, /*stores=*/false);
   const bool known = object.context != 0 && object.pool != 0 && index_.RemovePart(object);
   ++(known ? stream.blocks_removed : stream.remove_unknown);
 }

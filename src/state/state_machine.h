@@ -17,6 +17,7 @@
 
 #include "src/fact.h"
 #include "src/index/prefix_index.h"
+#include "src/state/pool_places.h"
 #include "src/state/stream_facts.h"
 
 namespace conductor {
@@ -72,6 +73,7 @@ class StateMachine {
   void ApplyEvent(StreamFacts& stream, const PoolStored& event);
   void ApplyEvent(StreamFacts& stream, const PoolRemoved& event);
   void ApplyEvent(StreamFacts& stream, const PoolCleared& event);
+  PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolObject& event, bool stores);
 
   // To be changed: an image that is being taken sees it first.
   StreamFacts* Mutable(StreamId id);
@@ -93,7 +95,8 @@ class StateMachine {
   std::map<std::string, StreamId> by_endpoint_;
   StreamId next_stream_ = 1;
   ImageCut* cut_ = nullptr;
-  ContextKey pool_key_;                  // of the pool event at hand; kept for its room
+  PoolPlaces pool_places_;               // of the frame at hand
+  std::string pool_slot_;                // of the pool object at hand; kept for its room
   std::vector<ContextId> unregistered_;  // contexts that lost a registration in this fact
 };
 

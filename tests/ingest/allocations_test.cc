@@ -2,12 +2,11 @@
 // from the log. Apply's tables may grow by chunks of many blocks.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <ostream>
 
 #include "src/hash/chain.h"
 #include "src/hash/profile.h"
-#include "tests/ingest/ingest_path.h"
+#include "tests/ingest/frame_costs.h"
 #include "tools/sglang_encoder.h"
 #include "tools/vllm_encoder.h"
 
@@ -20,8 +19,8 @@ using enginesim::EventBatch;
 using enginesim::WireHash;
 
 constexpr std::uint32_t kBlockSize = 16;
-constexpr std::size_t kFrames = 8;
 constexpr char kAdapter[] = "an-adapter-whose-name-is-long";
+constexpr char kSalt[] = "a-salt-that-is-longer-than-what-fits-in-a-string";
 
 // One way in which engines publish.
 struct Dialect {
@@ -33,7 +32,9 @@ struct Dialect {
   bool digests = false;    // names are whole digests
   const char* vllm_era = "c";
   bool bigram = false;
-  bool keys = false;  // an adapter, images and a salt, whose texts are long
+  bool keys = false;    // an adapter, images and a salt, whose texts are long
+  bool salted = false;  // SGLang: each event says the salt of its prompt
+  enginesim::SglangEra sglang_era = enginesim::SglangEra::kS4;
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) {
   *out << dialect.name;
@@ -53,6 +54,23 @@ const Dialect kDialects[] = {
     {"VllmKeysWrongSeed", PublisherType::kVllm, "vllm_v1", "sha256", "1", true, "c", false, true},
     {"Sglang", PublisherType::kSglang, "sglang", "sha256_raw"},
     {"SglangBigram", PublisherType::kSglang, "sglang_bigram", "sha256_raw", "0", false, "c", true},
+    {.name = "SglangSalted",
+     .type = PublisherType::kSglang,
+     .strategy = "sglang",
+     .algorithm = "sha256_raw",
+     .salted = true},
+    {.name = "SglangSaltedArrays",
+     .type = PublisherType::kSglang,
+     .strategy = "sglang",
+     .algorithm = "sha256_raw",
+     .salted = true,
+     .sglang_era = enginesim::SglangEra::kS3},
+    {.name = "SglangSaltedBigram",
+     .type = PublisherType::kSglang,
+     .strategy = "sglang_bigram",
+     .algorithm = "sha256_raw",
+     .bigram = true,
+     .salted = true},
 };
 
 // A publisher of one long prompt.
@@ -107,6 +125,10 @@ class Engine {
     token_ += blocks * kBlockSize;
     if (dialect_.type == PublisherType::kVllm) event.extra_keys.emplace(blocks);
     if (dialect_.keys) event.lora_name = kAdapter;
+    if (dialect_.salted) {
+      event.cache_salt = kSalt;
+      if (names_.empty()) digest_ = hasher.SaltSeed(kSalt);
+    }
     for (std::size_t i = 0; i < blocks; ++i) {
       const auto own = std::span(event.token_ids).subspan(i * kBlockSize, kBlockSize + overlap);
       const ExtraKeys keys = dialect_.keys ? KeysOfNextBlock() : ExtraKeys{};
@@ -136,7 +158,7 @@ class Engine {
 
   std::string Encode(const EventBatch& batch) const {
     if (dialect_.type == PublisherType::kSglang) {
-      return enginesim::EncodeSglangBatch(enginesim::SglangEra::kS4, batch);
+      return enginesim::EncodeSglangBatch(dialect_.sglang_era, batch);
     }
     return enginesim::EncodeBatch(*enginesim::ParseEra(dialect_.vllm_era), batch);
   }
@@ -146,33 +168,6 @@ class Engine {
   std::optional<Digest> digest_;
   std::vector<WireHash> names_;
 };
-
-// The least of several frames of a kind: without the growth of tables, which only some frames meet.
-template <typename MakePayload>
-StepCounts Least(IngestPath& path, const MakePayload& make_payload) {
-  StepCounts least = path.Take(make_payload());
-  for (std::size_t i = 1; i < kFrames; ++i) {
-    const StepCounts counts = path.Take(make_payload());
-    least.translate = std::min(least.translate, counts.translate);
-    least.log = std::min(least.log, counts.log);
-    least.read = std::min(least.read, counts.read);
-    least.apply = std::min(least.apply, counts.apply);
-  }
-  return least;
-}
-
-// Apply's tables grow by chunks, and what a block leaves behind is freed in chunks.
-constexpr std::size_t kBlocksPerChunk = 16;
-// Lists of a frame and of a log's batch that grow by doubling.
-constexpr std::size_t kSlack = 8;
-
-// `more` blocks in as many events cost what fewer cost, but for a constant.
-void ExpectAlike(const StepCounts& fewer, const StepCounts& more, std::size_t blocks) {
-  EXPECT_LE(more.translate, fewer.translate + kSlack);
-  EXPECT_LE(more.log, fewer.log + kSlack);
-  EXPECT_LE(more.read, fewer.read + kSlack);
-  EXPECT_LE(more.apply, fewer.apply + kSlack + blocks / kBlocksPerChunk);
-}
 
 class AllocationsTest : public ::testing::TestWithParam<Dialect> {};
 

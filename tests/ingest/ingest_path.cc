@@ -64,6 +64,7 @@ StepCounts IngestPath::Take(std::string payload) {
 
   const auto value = storage::EncodeRecord(record);
   CHECK(value);
+  counts.record_bytes = value->size();
   const auto again = storage::DecodeRecord(*value);
   CHECK(again);
   counts.read = step();

@@ -21,6 +21,7 @@ struct StepCounts {
   std::size_t log = 0;        // queue, encode, append, keep
   std::size_t read = 0;       // encode and decode again
   std::size_t apply = 0;
+  std::size_t record_bytes = 0;  // of the log's record
 };
 
 class IngestPath : public DigestSource {

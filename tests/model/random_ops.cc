@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/model/store_object.h"
+
 namespace conductor::model {
 namespace {
 
@@ -157,7 +159,7 @@ Frame RandomOps::NextFrame(Slot& slot) {
   for (std::uint64_t i = 1 + random_.Below(3); i > 0; --i) {
     const std::uint64_t dice = random_.Below(100);
     if (slot.registration.type == PublisherType::kMooncake) {
-      AddPool(slot, &frame.events);
+      AddPool(slot, &frame);
     } else if (dice < 2) {
       frame.events.push_back(Cleared{random_.Percent(30)});
     } else if (dice < 28) {
@@ -416,16 +418,16 @@ Evicted RandomOps::NextEvicted(Slot& slot) {
   return evicted;
 }
 
-void RandomOps::AddPool(Slot& slot, std::vector<Event>* events) {
+void RandomOps::AddPool(Slot& slot, Frame* frame) {
   const std::string backend = random_.Percent(60) ? "backend-1" : "backend-2";
   if (random_.Percent(3)) {
-    events->push_back(PoolCleared{backend, "default"});
+    frame->events.push_back(PoolCleared{backend, "default"});
     return;
   }
   const Path path = PathOf(slot);
   const std::uint64_t dice = random_.Below(10);
   const std::vector<Digest> chain = Chain(path, dice < 7 ? "0" : dice < 9 ? "7" : "8");
-  PoolStored stored;
+  StoreObject stored;
   stored.tier = random_.Percent(60) ? Tier::kCpuShare : Tier::kDisk;
   stored.backend_id = backend;
   stored.tenant_id = path.context.tenant_id;
@@ -440,11 +442,9 @@ void RandomOps::AddPool(Slot& slot, std::vector<Event>* events) {
       stored.name.digest = std::string(chain[i].begin(), chain[i].end());
     }
     if (removes) {
-      events->push_back(PoolRemoved{stored.tier, stored.backend_id, stored.tenant_id,
-                                    stored.model_name, stored.lora_name, stored.block_size,
-                                    stored.name, stored.part});
+      AddTo<PoolRemoved>(*frame, stored);
     } else {
-      events->push_back(stored);
+      AddTo<PoolStored>(*frame, stored);
       slot.stored.emplace_back(stored.tier, stored.name);
     }
   }

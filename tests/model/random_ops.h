@@ -89,7 +89,7 @@ class RandomOps {
   void AddPath(Slot& slot, std::vector<Event>* events);
   void AddTokenLess(Slot& slot, std::vector<Event>* events);
   void AddForged(Slot& slot, std::vector<Event>* events);
-  void AddPool(Slot& slot, std::vector<Event>* events);
+  void AddPool(Slot& slot, Frame* frame);
   Removed NextRemoved(Slot& slot);
   Removed RemovePath(Slot& slot);
 

@@ -2,6 +2,8 @@
 #include "tests/model/reference_model.h"
 
 #include <algorithm>
+#include <concepts>
+#include <type_traits>
 
 namespace conductor::model {
 
@@ -126,7 +128,15 @@ void ReferenceModel::ApplyFact(const Frame& fact) {
   auto it = streams_.find(fact.stream);
   if (it == streams_.end()) return;
   for (const Event& event : fact.events) {
-    std::visit([&](const auto& known) { ApplyEvent(fact.stream, known); }, event);
+    std::visit(
+        [&](const auto& known) {
+          if constexpr (std::derived_from<std::decay_t<decltype(known)>, PoolObject>) {
+            ApplyEvent(fact.stream, fact.origins.at(known.origin), known);
+          } else {
+            ApplyEvent(fact.stream, known);
+          }
+        },
+        event);
   }
   Stream& stream = it->second;
   stream.cursor = fact.number;
@@ -207,30 +217,30 @@ void ReferenceModel::ApplyEvent(StreamId id, const Cleared& event) {
   ForgetLostRangesIfEmpty(id);
 }
 
-void ReferenceModel::ApplyEvent(StreamId id, const PoolStored& event) {
-  const ContextKey key{event.tenant_id, event.model_name, event.lora_name, event.block_size};
+void ReferenceModel::ApplyEvent(StreamId id, const PoolOrigin& origin, const PoolStored& event) {
+  const ContextKey key{origin.tenant_id, origin.model_name, origin.lora_name, origin.block_size};
   auto [context, created] = contexts_.try_emplace(key);
   if (created) context->second.hash_profile = streams_.at(id).registration.hash_profile;
   context->second.stored_into.insert(id);
   PoolHold& hold =
       context->second
-          .pool[event.name.projected][{id, event.backend_id, event.tenant_id, event.tier}];
-  hold.parts.insert(event.part);
+          .pool[event.name.projected][{id, origin.backend_id, origin.tenant_id, event.tier}];
+  hold.parts.insert(std::string(event.part));
   hold.needed = 1;
   for (const auto& [dimension, total] : streams_.at(id).registration.pool_parts) {
     if (total > 0) hold.needed *= total;
   }
 }
 
-void ReferenceModel::ApplyEvent(StreamId id, const PoolRemoved& event) {
-  const ContextKey key{event.tenant_id, event.model_name, event.lora_name, event.block_size};
+void ReferenceModel::ApplyEvent(StreamId id, const PoolOrigin& origin, const PoolRemoved& event) {
+  const ContextKey key{origin.tenant_id, origin.model_name, origin.lora_name, origin.block_size};
   auto context = contexts_.find(key);
   if (context == contexts_.end()) return CountRemoveUnknown(id);
   auto name = context->second.pool.find(event.name.projected);
   if (name == context->second.pool.end()) return CountRemoveUnknown(id);
-  auto holder = name->second.find({id, event.backend_id, event.tenant_id, event.tier});
+  auto holder = name->second.find({id, origin.backend_id, origin.tenant_id, event.tier});
   if (holder == name->second.end()) return CountRemoveUnknown(id);
-  if (holder->second.parts.erase(event.part) == 0) return CountRemoveUnknown(id);
+  if (holder->second.parts.erase(std::string(event.part)) == 0) return CountRemoveUnknown(id);
   if (holder->second.parts.empty()) name->second.erase(holder);
   if (name->second.empty()) context->second.pool.erase(name);
 }

@@ -223,8 +223,8 @@ class ReferenceModel {
   void ApplyEvent(StreamId id, const Stored& event);
   void ApplyEvent(StreamId id, const Removed& event);
   void ApplyEvent(StreamId id, const Cleared& event);
-  void ApplyEvent(StreamId id, const PoolStored& event);
-  void ApplyEvent(StreamId id, const PoolRemoved& event);
+  void ApplyEvent(StreamId id, const PoolOrigin& origin, const PoolStored& event);
+  void ApplyEvent(StreamId id, const PoolOrigin& origin, const PoolRemoved& event);
   void ApplyEvent(StreamId id, const PoolCleared& event);
   void Retire(StreamId id, const std::function<bool(const HolderKey&)>& which);
   void RetirePool(StreamId id, const std::function<bool(const PoolHolderKey&)>& which);

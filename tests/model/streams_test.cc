@@ -22,9 +22,9 @@ class StreamsTest : public ::testing::Test {
   const Stream& Of(StreamId id) { return world_.model.streams().at(id); }
 
   // A pool object of the context, cpu unless said otherwise.
-  PoolStored Object(std::uint64_t name, const std::string& part = "",
-                    Tier tier = Tier::kCpuShare) const {
-    PoolStored object;
+  StoreObject Object(std::uint64_t name, const std::string& part = "",
+                     Tier tier = Tier::kCpuShare) const {
+    StoreObject object;
     object.tier = tier;
     object.backend_id = "b1";
     object.tenant_id = "default";
@@ -34,10 +34,7 @@ class StreamsTest : public ::testing::Test {
     object.part = part;
     return object;
   }
-  static PoolRemoved Gone(const PoolStored& o) {
-    return {o.tier,      o.backend_id, o.tenant_id, o.model_name,
-            o.lora_name, o.block_size, o.name,      o.part};
-  }
+  static GoneObject Gone(const StoreObject& object) { return {object}; }
 
   World world_;
   StreamId p1_, p2_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/model/reference_model.h"
+#include "tests/model/store_object.h"
 
 namespace conductor::model {
 
@@ -62,6 +63,12 @@ class World {
     frame.number = number_++;
     frame.events.push_back(event);
     ApplyFact(frame);
+  }
+  void Apply(StreamId stream, const StoreObject& object) {
+    ApplyObject<PoolStored>(stream, object);
+  }
+  void Apply(StreamId stream, const GoneObject& gone) {
+    ApplyObject<PoolRemoved>(stream, gone.object);
   }
 
   void Store(StreamId stream, const std::vector<BlockName>& names, std::optional<BlockName> parent,
@@ -119,6 +126,15 @@ class World {
   std::string broken;  // the first invariant that did not hold
 
  private:
+  template <typename PoolEvent>
+  void ApplyObject(StreamId stream, const StoreObject& object) {
+    Frame frame;
+    frame.stream = stream;
+    frame.number = number_++;
+    AddTo<PoolEvent>(frame, object);
+    ApplyFact(frame);
+  }
+
   StreamId registered_ = 0;
   std::uint64_t number_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include "replay/translator.h"
 #include "src/hash/profile.h"
+#include "tests/model/store_object.h"
 #include "tests/replay/wire/store_messages.h"
 
 namespace conductor {
@@ -38,10 +39,21 @@ class TranslateStoreTest : public ::testing::Test {
     EXPECT_EQ(facts.size(), 1u);
     return std::get<Frame>(facts.back());
   }
-  PoolStored RunStored(const Pairs& changes = {}) {
+  StoreObject RunStored(const Pairs& changes = {}) {
     const Frame frame = Run(Batch({StoredMap(changes)}));
     EXPECT_EQ(frame.events.size(), 1u) << translator_->last_error();
-    return frame.events.empty() ? PoolStored{} : std::get<PoolStored>(frame.events[0]);
+    return frame.events.empty() ? StoreObject{} : ObjectOf(frame, 0);
+  }
+  // With the words of its origin.
+  static StoreObject ObjectOf(const Frame& frame, std::size_t i) {
+    const auto* stored = std::get_if<PoolStored>(&frame.events.at(i));
+    const PoolObject& object =
+        stored != nullptr
+            ? *stored
+            : static_cast<const PoolObject&>(std::get<PoolRemoved>(frame.events.at(i)));
+    const PoolOrigin& origin = frame.origins.at(object.origin);
+    return {object.tier,      origin.backend_id, origin.tenant_id, origin.model_name,
+            origin.lora_name, origin.block_size, object.name,      std::string(object.part)};
   }
 
   StreamSeed seed_;
@@ -52,7 +64,7 @@ class TranslateStoreTest : public ::testing::Test {
 };
 
 TEST_F(TranslateStoreTest, AnObjectIsAPartOfABlock) {
-  const PoolStored stored = RunStored();
+  const StoreObject stored = RunStored();
   EXPECT_EQ(stored.tier, Tier::kCpuShare);
   EXPECT_EQ(stored.backend_id, "pool");
   EXPECT_EQ(stored.tenant_id, "default");
@@ -67,15 +79,15 @@ TEST_F(TranslateStoreTest, TheRankOfABatchSaysNothing) {
 }
 
 TEST_F(TranslateStoreTest, TheEventsOwnWordsDecideTheContext) {
-  const PoolStored stored = RunStored({{"model_name", Text("other")},
-                                       {"block_size", Int(32)},
-                                       {"lora_name", Text("ad")},
-                                       {"tenant_id", Text("t2")}});
+  const StoreObject stored = RunStored({{"model_name", Text("other")},
+                                        {"block_size", Int(32)},
+                                        {"lora_name", Text("ad")},
+                                        {"tenant_id", Text("t2")}});
   EXPECT_EQ(stored.model_name, "other");
   EXPECT_EQ(stored.block_size, 32u);
   EXPECT_EQ(stored.lora_name, "ad");
   EXPECT_EQ(stored.tenant_id, "t2");
-  const PoolStored same = RunStored({{"model_name", Text("m")}, {"block_size", Int(16)}});
+  const StoreObject same = RunStored({{"model_name", Text("m")}, {"block_size", Int(16)}});
   EXPECT_EQ(same.model_name, "");
   EXPECT_EQ(same.block_size, 0u);
 }
@@ -98,7 +110,8 @@ TEST_F(TranslateStoreTest, ARemovalNamesTheSamePart) {
                                             {"medium", Text("disk")},
                                             {"model_name", Text("other")}})}));
   ASSERT_EQ(frame.events.size(), 1u);
-  const auto& removed = std::get<PoolRemoved>(frame.events[0]);
+  ASSERT_TRUE(std::holds_alternative<PoolRemoved>(frame.events[0]));
+  const StoreObject removed = ObjectOf(frame, 0);
   EXPECT_EQ(removed.tier, Tier::kDisk);
   EXPECT_EQ(removed.name.projected, kName);
   EXPECT_EQ(removed.part, "tp=0@pp=0@pcp=0@dcp=0|");
@@ -124,6 +137,26 @@ TEST_F(TranslateStoreTest, OnlyTheFirstGroupCounts) {
   EXPECT_EQ(frame.ignored, (Ignored{{IgnoreReason::kOtherGroup, 1}}));
 }
 
+TEST_F(TranslateStoreTest, ObjectsThatAreSaidAlikeShareTheirOrigin) {
+  const auto of = [](const char* backend) { return StoredMap({{"backend_id", Text(backend)}}); };
+  const Frame frame = Run(Batch({of("b1"), of("b2"), of("b1"), of("b2"), of("b1")}));
+  ASSERT_EQ(frame.events.size(), 5u);
+  EXPECT_EQ(frame.origins.size(), 2u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(ObjectOf(frame, i).backend_id, i % 2 == 0 ? "b1" : "b2");
+  }
+}
+
+TEST_F(TranslateStoreTest, OriginsThatTakeTurnsKeepTheirOwnWords) {
+  std::vector<wire_test::Write> maps;
+  const auto backend = [](std::size_t i) { return "b" + std::to_string(i % 20); };
+  for (std::size_t i = 0; i < 60; ++i)
+    maps.push_back(StoredMap({{"backend_id", Text(backend(i))}}));
+  const Frame frame = Run(Batch(maps));
+  ASSERT_EQ(frame.events.size(), 60u);
+  for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(ObjectOf(frame, i).backend_id, backend(i));
+}
+
 TEST_F(TranslateStoreTest, AClearConcernsItsBackendAndTenant) {
   Run(Batch({StoredMap(), StoredMap({{"backend_id", Text("b2")}})}));
   const Frame frame = Run(Batch({ClearedMap({{"backend_id", Text("b2")}})}));
@@ -135,7 +168,7 @@ TEST_F(TranslateStoreTest, AClearConcernsItsBackendAndTenant) {
 TEST_F(TranslateStoreTest, SglangKeysAreProjectedAsSglangsNames) {
   seed_.registration.hash_profile = *MakeHashProfile("sglang", "sha256_raw", "0", "first64_be");
   const std::string hash = "0123456789abcdef" + std::string(32, '5') + "fedcba9876543210";
-  const PoolStored stored = RunStored({{"object_key", Text(hash + "_0_k")}});
+  const StoreObject stored = RunStored({{"object_key", Text(hash + "_0_k")}});
   EXPECT_EQ(stored.name.projected, 0x0123456789abcdefu);
   EXPECT_EQ(stored.part, "tp=0@kv=k|");
 }

@@ -96,14 +96,15 @@ std::vector<Record> GoldenRecordsV1() {
   records.push_back({{Dropped{1, DropReason::kLostEvents}, Dropped{1, DropReason::kDisconnected},
                       Dropped{1, DropReason::kOperator}}});
   records.push_back({{Evicted{1, Tier::kCpuShare, "adapter", LongName(9), "", "", 0}}});
-  const PoolStored pool_stored{Tier::kCpuShare, "b", "t", "m", "l", 64, {0x66u, ""}, "tp=0,kv=k"};
-  const PoolRemoved pool_removed{Tier::kDisk, "b", "t", "m", "l", 64, LongName(0x67u), ""};
+  const PoolStored pool_stored{{Tier::kCpuShare, 0, {0x66u, ""}, "tp=0,kv=k"}};
+  const PoolRemoved pool_removed{{Tier::kDisk, 0, LongName(0x67u), ""}};
   records.push_back({{Frame{2,
                             18'446'744'073'709'551'614u,
                             5,
                             6,
                             {pool_stored, pool_removed, PoolCleared{"b", "t"}},
-                            {}}}});
+                            {},
+                            {{"b", "t", "m", "l", 64}}}}});
   records.push_back({{PublisherSnapshot{2,
                                         40,
                                         "life-2",

@@ -56,10 +56,17 @@ Enum RandomRecords::Value() {
   return static_cast<Enum>(1 + Below(static_cast<std::uint64_t>(kLastValue<Enum>)));
 }
 
-template <typename PoolObject>
-PoolObject RandomRecords::Pool() {
-  return {Value<Tier>(), Text(), Text(), Text(), Text(), static_cast<std::uint32_t>(Below(4096)),
-          Name(),        Text()};
+template <typename PoolEvent>
+PoolEvent RandomRecords::Pool(std::vector<PoolOrigin>& origins) {
+  PoolEvent event;
+  event.tier = Value<Tier>();
+  const PoolOrigin origin{Text(), Text(), Text(), Text(), static_cast<std::uint32_t>(Below(4096))};
+  event.origin = OriginNumber(
+      {origin.backend_id, origin.tenant_id, origin.model_name, origin.lora_name, origin.block_size},
+      origins);
+  event.name = Name();
+  event.part = Text();
+  return event;
 }
 
 Registration RandomRecords::NextRegistration() {
@@ -109,7 +116,7 @@ Stored RandomRecords::NextStored() {
   return stored;
 }
 
-Event RandomRecords::NextEvent(std::size_t kind) {
+Event RandomRecords::NextEvent(std::size_t kind, std::vector<PoolOrigin>& origins) {
   switch (kind) {
     case 0:
       return NextStored();
@@ -118,9 +125,9 @@ Event RandomRecords::NextEvent(std::size_t kind) {
     case 2:
       return Cleared{Coin()};
     case 3:
-      return Pool<PoolStored>();
+      return Pool<PoolStored>(origins);
     case 4:
-      return Pool<PoolRemoved>();
+      return Pool<PoolRemoved>(origins);
     default:
       return PoolCleared{Text(), Text()};
   }
@@ -137,7 +144,7 @@ Fact RandomRecords::NextFact(std::size_t kind) {
       Frame frame{stream, Number(), static_cast<std::int64_t>(Number()), random_(), {}, {}};
       if (Coin()) frame.publisher_time_us = -frame.publisher_time_us;
       for (std::uint64_t i = Below(6); i > 0; --i) {
-        frame.events.push_back(NextEvent(Below(std::variant_size_v<Event>)));
+        frame.events.push_back(NextEvent(Below(std::variant_size_v<Event>), frame.origins));
       }
       for (std::uint64_t i = Below(4); i > 0; --i) {
         frame.ignored[Value<IgnoreReason>()] = Number();

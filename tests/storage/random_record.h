@@ -18,7 +18,8 @@ class RandomRecords {
   Record NextRecord(std::size_t facts_max = 6);
   // A fact of the given kind (its index in the variant).
   Fact NextFact(std::size_t kind);
-  Event NextEvent(std::size_t kind);
+  // `origins`: of the frame that it is for.
+  Event NextEvent(std::size_t kind, std::vector<PoolOrigin>& origins);
   std::uint64_t Below(std::uint64_t bound) { return random_() % bound; }
 
  private:
@@ -33,8 +34,8 @@ class RandomRecords {
   Array Bytes();
   template <typename Enum>
   Enum Value();
-  template <typename PoolObject>
-  PoolObject Pool();
+  template <typename PoolEvent>
+  PoolEvent Pool(std::vector<PoolOrigin>& origins);
 
   std::mt19937_64 random_;
 };

@@ -54,14 +54,18 @@ class EventKindTest : public ::testing::TestWithParam<std::size_t> {};
 TEST_P(EventKindTest, RoundTrips) {
   RandomRecords random(TestSeed());
   for (int i = 0; i < 300; ++i) {
-    ExpectRoundTrip({{Frame{1, 2, 3, 4, {random.NextEvent(GetParam())}, {}}}});
+    Frame frame{1, 2, 3, 4, {}, {}};
+    frame.events.push_back(random.NextEvent(GetParam(), frame.origins));
+    ExpectRoundTrip({{frame}});
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EventKindTest,
                          ::testing::Range(std::size_t{0}, std::variant_size_v<Event>),
                          [](const auto& info) {
-                           return std::string(KindName(RandomRecords(1).NextEvent(info.param)));
+                           std::vector<PoolOrigin> origins;
+                           return std::string(
+                               KindName(RandomRecords(1).NextEvent(info.param, origins)));
                          });
 
 TEST(RecordCodecTest, GroupsOfFactsRoundTrip) {
@@ -140,6 +144,37 @@ TEST(RecordCodecTest, RefusesTheStreamZero) {
 TEST(RecordCodecTest, RefusesAnEnumWithoutAValue) {
   ExpectRefused({{Dropped{1, static_cast<DropReason>(9)}}},
                 "fact 0 (dropped): reason: 9 is no value of it");
+}
+
+TEST(RecordCodecTest, RefusesAnObjectOfNoOrigin) {
+  const PoolStored object{{Tier::kDisk, 1, {7, ""}, "tp=0|"}};
+  ExpectRefused({{Frame{1, 2, 3, 4, {object}, {}, {{"b", "t", "m", "", 16}}}}},
+                "fact 0 (frame): event 0 (pool_stored): origin: 1, expected less than 1");
+}
+
+TEST(RecordCodecTest, RefusesAnOriginThatIsTooLong) {
+  const std::string name(1'025, 'b');
+  ExpectRefused({{Frame{1, 2, 3, 4, {}, {}, {{}, {name, "t", "m", "", 16}}}}},
+                "fact 0 (frame): origin 1: backend_id: 1025 bytes, expected at most 1024");
+}
+
+// Each object is written with all its words, and objects that say the same are read as of one
+// origin.
+TEST(RecordCodecTest, OriginsAreGatheredAgain) {
+  Frame frame{1, 2, 3, 4, {}, {}, {{"b", "t", "", "", 0}, {"c", "t", "m", "l", 16}}};
+  for (const std::uint32_t origin : {0u, 1u, 0u, 1u, 1u}) {
+    frame.events.push_back(PoolRemoved{{Tier::kDisk, origin, {7, ""}, std::string(200, 'p')}});
+  }
+  frame.origins.push_back({"nobody's", "", "", "", 0});
+  const auto record = DecodeRecord(*EncodeRecord({{frame}}));
+  ASSERT_TRUE(record);
+  const auto& read = std::get<Frame>(record->facts[0]);
+  frame.origins.pop_back();
+  EXPECT_EQ(read.origins, frame.origins);
+  for (std::size_t i = 0; i < frame.events.size(); ++i) {
+    EXPECT_EQ(std::get<PoolRemoved>(read.events[i]).origin,
+              std::get<PoolRemoved>(frame.events[i]).origin);
+  }
 }
 
 TEST(RecordCodecTest, RefusesABlockSizeBeyondTheLimit) {

@@ -62,13 +62,14 @@ class Writer {
 
 struct Describer {
   Writer& out;
+  const std::vector<PoolOrigin>* origins = nullptr;  // of the frame at hand
 
-  template <typename PoolObject>
   void Pool(const char* kind, const PoolObject& object) const {
-    out.Kind(kind).Field("tier", object.tier).Field("backend", object.backend_id);
-    out.Field("tenant", object.tenant_id).Field("model", object.model_name);
-    out.Field("lora", object.lora_name).Field("size", object.block_size);
-    out.Field("name", object.name).Field("part", object.part);
+    const PoolOrigin& origin = origins->at(object.origin);
+    out.Kind(kind).Field("tier", object.tier).Field("backend", origin.backend_id);
+    out.Field("tenant", origin.tenant_id).Field("model", origin.model_name);
+    out.Field("lora", origin.lora_name).Field("size", origin.block_size);
+    out.Field("name", object.name).Field("part", std::string(object.part));
   }
 
   void operator()(const Stored& stored) const {
@@ -115,7 +116,8 @@ struct Describer {
   void operator()(const Frame& frame) const {
     out.Kind("frame").Field("stream", frame.stream).Field("number", frame.number);
     out.Field("time", frame.publisher_time_us).Field("fp", frame.fingerprint);
-    for (const Event& event : frame.events) std::visit(*this, event);
+    const Describer of_frame{out, &frame.origins};
+    for (const Event& event : frame.events) std::visit(of_frame, event);
     for (const auto& [reason, count] : frame.ignored) {
       out.Field("ignored", reason).Field("count", count);
     }

@@ -146,7 +146,7 @@ TEST_F(EvictTest, RemovingAnEvictedBlockIsUnknownAndStoringItBringsItBack) {
 TEST_F(EvictTest, PoolsOfEveryContextGiveUpNames) {
   const StreamId pool = world_.Register("pool", 0, PublisherType::kMooncake);
   for (std::uint64_t n = 0; n < 60; ++n) {
-    PoolStored object;
+    StoreObject object;
     object.backend_id = n % 3 == 0 ? "b1" : "b2";
     object.tenant_id = n % 2 == 0 ? "default" : "other";
     object.model_name = n % 5 == 0 ? "m" : "n";

@@ -24,9 +24,9 @@ class PoolTest : public ::testing::Test {
   StreamId Pool(PoolParts parts = {}) {
     return world_.Register("pool", 0, PublisherType::kMooncake, std::move(parts));
   }
-  static PoolStored Object(const BlockName& name, const std::string& part = "",
-                           Tier tier = Tier::kCpuShare) {
-    PoolStored object;
+  static StoreObject Object(const BlockName& name, const std::string& part = "",
+                            Tier tier = Tier::kCpuShare) {
+    StoreObject object;
     object.tier = tier;
     object.backend_id = "b1";
     object.tenant_id = "default";
@@ -36,10 +36,7 @@ class PoolTest : public ::testing::Test {
     object.part = part;
     return object;
   }
-  static PoolRemoved Gone(const PoolStored& o) {
-    return {o.tier,      o.backend_id, o.tenant_id, o.model_name,
-            o.lora_name, o.block_size, o.name,      o.part};
-  }
+  static GoneObject Gone(const StoreObject& object) { return {object}; }
   // The names a right engine publishes for the contents.
   std::vector<BlockName> ExactNames(const std::vector<int>& contents) const {
     const BlockHasher hasher(world_.profile);
@@ -187,7 +184,7 @@ TEST_F(PoolTest, AClearConcernsOneBackendAndTenant) {
   world_.Register("a");
   const StreamId pool = Pool();
   const std::vector<BlockName> names = ExactNames({kA, kB});
-  PoolStored other_backend = Object(names[0], "", Tier::kDisk);
+  StoreObject other_backend = Object(names[0], "", Tier::kDisk);
   other_backend.backend_id = "b2";
   world_.Apply(pool, other_backend);
   world_.Apply(pool, Object(names[0]));

@@ -15,6 +15,7 @@
 #include "src/index/walk.h"
 #include "src/state/state_machine.h"
 #include "tests/model/real_names.h"
+#include "tests/model/store_object.h"
 
 namespace conductor {
 
@@ -60,6 +61,12 @@ class StateWorld {
     frame.number = number_++;
     frame.events.push_back(std::move(event));
     Apply(frame);
+  }
+  void Apply(StreamId stream, const StoreObject& object) {
+    ApplyObject<PoolStored>(stream, object);
+  }
+  void Apply(StreamId stream, const GoneObject& gone) {
+    ApplyObject<PoolRemoved>(stream, gone.object);
   }
   StreamId Register(const std::string& instance, std::uint32_t rank = 0,
                     PublisherType type = PublisherType::kVllm, PoolParts pool_parts = {}) {
@@ -142,6 +149,15 @@ class StateWorld {
   std::unique_ptr<StateMachine> state = std::make_unique<StateMachine>();
 
  private:
+  template <typename PoolEvent>
+  void ApplyObject(StreamId stream, const StoreObject& object) {
+    Frame frame;
+    frame.stream = stream;
+    frame.number = number_++;
+    AddTo<PoolEvent>(frame, object);
+    Apply(frame);
+  }
+
   std::vector<Record> records_;
   std::uint64_t number_ = 0;
 };
