@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace conductor::http {
 namespace {
 
 constexpr std::size_t kDigitsMax = 20;
+constexpr std::size_t kPackedBytesMax = 9;
 constexpr std::size_t kRealDigitsMax = 320;  // the largest double has 309 before the point
 
 // Texts come from requests, which are checked; anything else must still not break the document.
@@ -31,22 +33,34 @@ bool IsAscii(std::string_view text) {
   return seen < 0x80;
 }
 
-// The tag and then the lowest `width` bytes of the number, big-endian.
-void Pack(std::string& out, std::uint8_t tag, std::uint64_t number, std::size_t width) {
-  char bytes[9];
-  bytes[0] = static_cast<char>(tag);
+// The tag and then the lowest `width` bytes of the number, big-endian. Returns how many they are.
+std::size_t Put(char* target, std::uint8_t tag, std::uint64_t number, std::size_t width) {
+  target[0] = static_cast<char>(tag);
   for (std::size_t i = 0; i < width; ++i) {
-    bytes[1 + i] = static_cast<char>(number >> (8 * (width - 1 - i)));
+    target[1 + i] = static_cast<char>(number >> (8 * (width - 1 - i)));
   }
-  out.append(bytes, 1 + width);
+  return 1 + width;
+}
+
+void Pack(std::string& out, std::uint8_t tag, std::uint64_t number, std::size_t width) {
+  char bytes[kPackedBytesMax];
+  out.append(bytes, Put(bytes, tag, number, width));
+}
+
+std::size_t PutUnsigned(char* target, std::uint64_t number) {
+  if (number <= 0x7f) {
+    *target = static_cast<char>(number);
+    return 1;
+  }
+  if (number <= std::numeric_limits<std::uint8_t>::max()) return Put(target, 0xcc, number, 1);
+  if (number <= std::numeric_limits<std::uint16_t>::max()) return Put(target, 0xcd, number, 2);
+  if (number <= std::numeric_limits<std::uint32_t>::max()) return Put(target, 0xce, number, 4);
+  return Put(target, 0xcf, number, 8);
 }
 
 void PackUnsigned(std::string& out, std::uint64_t number) {
-  if (number <= 0x7f) return out.push_back(static_cast<char>(number));
-  if (number <= std::numeric_limits<std::uint8_t>::max()) return Pack(out, 0xcc, number, 1);
-  if (number <= std::numeric_limits<std::uint16_t>::max()) return Pack(out, 0xcd, number, 2);
-  if (number <= std::numeric_limits<std::uint32_t>::max()) return Pack(out, 0xce, number, 4);
-  Pack(out, 0xcf, number, 8);
+  char bytes[kPackedBytesMax];
+  out.append(bytes, PutUnsigned(bytes, number));
 }
 
 template <typename Number>
@@ -105,23 +119,39 @@ void AnswerWriter::EndArray() {
   comma_ = true;
 }
 
-AnswerWriter& AnswerWriter::Key(FieldName name) {
+std::size_t AnswerWriter::PutKey(FieldName name, char* target) {
   const std::string_view text = name.text();
-  char bytes[35];
   std::size_t size = 0;
   if (!json_format_) {
-    bytes[size++] = static_cast<char>(0xa0 | text.size());
-    size += text.copy(bytes + size, text.size());
+    target[size++] = static_cast<char>(0xa0 | text.size());
+    return size + text.copy(target + size, text.size());
+  }
+  if (comma_) target[size++] = ',';
+  target[size++] = '"';
+  size += text.copy(target + size, text.size());
+  target[size++] = '"';
+  target[size++] = ':';
+  comma_ = false;
+  return size;
+}
+
+AnswerWriter& AnswerWriter::Key(FieldName name) {
+  char bytes[kKeyBytesMax];
+  out_.append(bytes, PutKey(name, bytes));
+  return *this;
+}
+
+void AnswerWriter::Count(FieldName name, std::uint64_t number) {
+  char bytes[kKeyBytesMax + kDigitsMax];
+  std::size_t size = PutKey(name, bytes);
+  if (!json_format_) {
+    size += PutUnsigned(bytes + size, number);
   } else {
-    if (comma_) bytes[size++] = ',';
-    bytes[size++] = '"';
-    size += text.copy(bytes + size, text.size());
-    bytes[size++] = '"';
-    bytes[size++] = ':';
-    comma_ = false;
+    size =
+        static_cast<std::size_t>(std::to_chars(bytes + size, std::end(bytes), number).ptr - bytes);
+    comma_ = true;
   }
   out_.append(bytes, size);
-  return *this;
 }
 
 AnswerWriter& AnswerWriter::TextKey(std::string_view key) {

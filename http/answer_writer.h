@@ -47,6 +47,8 @@ class AnswerWriter {
   void BeginArray(std::size_t count);
   void EndArray();
   AnswerWriter& Key(FieldName name);
+  // Key(name).Unsigned(number), in one piece: most of a query's answer are such pairs.
+  void Count(FieldName name, std::uint64_t number);
   AnswerWriter& TextKey(std::string_view key);
   AnswerWriter& NumberKey(std::uint64_t key);  // as text: "7"
 
@@ -60,6 +62,8 @@ class AnswerWriter {
   std::string Take() && { return std::move(out_); }
 
  private:
+  static constexpr std::size_t kKeyBytesMax = 35;
+
   // Before a value: the comma that separates it from the one before.
   void Separate() {
     if (comma_) out_.push_back(',');
@@ -70,6 +74,8 @@ class AnswerWriter {
     out_.push_back(':');
     comma_ = false;
   }
+  // Returns how many bytes it wrote: at most kKeyBytesMax.
+  std::size_t PutKey(FieldName name, char* target);
   void Quote(std::string_view text);
   void PackText(std::string_view text);
   void PackHeader(std::uint8_t fix, std::uint8_t wide, std::size_t count);

@@ -13,15 +13,15 @@ namespace conductor::http {
 namespace {
 
 void WriteTierFields(AnswerWriter& writer, const TierCounts& counts) {
-  writer.Key("device").Unsigned(counts.device);
-  writer.Key("cpu_local").Unsigned(counts.cpu_local);
-  writer.Key("cpu_share").Unsigned(counts.cpu_share);
-  writer.Key("disk").Unsigned(counts.disk);
+  writer.Count("device", counts.device);
+  writer.Count("cpu_local", counts.cpu_local);
+  writer.Count("cpu_share", counts.cpu_share);
+  writer.Count("disk", counts.disk);
 }
 
 void WriteInstance(AnswerWriter& writer, const InstanceHits& hits, bool detail) {
   writer.BeginObject(detail ? 8 : 7);
-  writer.Key("longest_matched").Unsigned(hits.best.disk);
+  writer.Count("longest_matched", hits.best.disk);
   writer.Key("dp").BeginObject(hits.ranks.size());
   for (const auto& [rank, counts] : hits.ranks) {
     writer.NumberKey(rank).Unsigned(counts.device);

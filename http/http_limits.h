@@ -9,7 +9,7 @@ namespace conductor::http {
 // Containers inside containers in one body. The deepest valid one has five.
 inline constexpr std::size_t kBodyDepthMax = 16;
 // Integers that a body reader hands over together; they pass over its stack.
-inline constexpr std::size_t kInt32sAtOnce = 1'024;
+inline constexpr std::size_t kInt32sAtOnce = 4'096;
 // Larger JSON bodies are read by the slower parser, which needs no memory for it: the fast one
 // takes some seven times the body.
 inline constexpr std::size_t kFastJsonBytesMax = 16u << 20;

@@ -19,8 +19,8 @@ struct Int32Run {
 Int32Run DecodeMsgpackInt32s(std::span<const std::uint8_t> bytes, std::span<std::int32_t> out);
 
 // The two behind it. The portable one takes every integer that fits; the other one, where the
-// processor has it, stops earlier: before values that are negative, and well before the end of the
-// bytes or of the room.
+// processor has it, stops some values before one that is negative, and before the last 63 bytes or
+// (up to 63 values) the end of the room.
 Int32Run DecodeInt32sPortable(std::span<const std::uint8_t> bytes, std::span<std::int32_t> out);
 bool HasAvx512Int32s();
 Int32Run DecodeInt32sAvx512(std::span<const std::uint8_t> bytes, std::span<std::int32_t> out);

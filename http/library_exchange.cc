@@ -8,6 +8,7 @@
 
 #include "http/error_status.h"
 #include "http/http_limits.h"
+#include "http/plain_exchange.h"
 
 namespace conductor::http {
 
@@ -70,7 +71,7 @@ void ToLibrary(HttpReply reply, httplib::Response& target) {
 
 class LibraryExchange::Server : public httplib::Server {
  public:
-  explicit Server(const Router& router) {
+  explicit Server(const Router& router) : router_(router) {
     // Every route is ours: the library's own dispatch is never reached.
     set_pre_routing_handler([&router](const httplib::Request& source, httplib::Response& target) {
       HttpRequest request = FromLibrary(source);
@@ -90,6 +91,7 @@ class LibraryExchange::Server : public httplib::Server {
   }
 
   ExchangeResult Run(std::string_view header, std::string body) {
+    if (auto answer = RunPlain(router_, header, body)) return {*std::move(answer), false};
     MemoryStream stream(header);
     ExchangeResult result;
     bool parsed = false;
@@ -113,6 +115,8 @@ class LibraryExchange::Server : public httplib::Server {
         too_long ? "too_large" : "invalid_value", "", -1};
     return WriteRefusal(Router::Refusal(error, too_long ? 414 : 400, "", ""));
   }
+
+  const Router& router_;
 };
 
 LibraryExchange::LibraryExchange(const Router& router)

@@ -1,7 +1,8 @@
 // cpp-httplib without its sockets: one complete request as bytes in, the bytes of the answer out.
 // The library parses the request line, headers and query, and writes the answer; connections,
 // limits, deadlines and threads are ours (connection_loop.h), because the packaged library holds a
-// thread per connection, waits with select() and has its limits compiled in. Thread-safe.
+// thread per connection, waits with select() and has its limits compiled in. Plain queries do not
+// get as far as the library (plain_exchange.h). Thread-safe.
 #pragma once
 
 #include <memory>

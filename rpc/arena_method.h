@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,7 @@ class ArenaPool {
   std::vector<std::unique_ptr<CallArena>> idle_;  // guarded by mutex_
 };
 
+// `Response` is a message, or grpc::ByteBuffer for a handler that writes the answer's bytes itself.
 template <typename Handlers, typename Request, typename Response>
 class ArenaMethod final : public grpc::internal::MethodHandler {
  public:
@@ -92,14 +94,20 @@ class ArenaMethod final : public grpc::internal::MethodHandler {
   void RunHandler(const HandlerParameter& parameter) override {
     const std::unique_ptr<Call> call(static_cast<Call*>(parameter.request));
     grpc::Status status = parameter.status;
-    const google::protobuf::MessageLite* response = nullptr;
-    if (status.ok()) {
-      auto* filled = call->arena->template Make<Response>();
-      response = filled;
-      status =
-          Run(static_cast<grpc::ServerContext*>(parameter.server_context), call->request, filled);
+    auto* const context = static_cast<grpc::ServerContext*>(parameter.server_context);
+    if constexpr (std::is_same_v<Response, grpc::ByteBuffer>) {
+      grpc::ByteBuffer response;
+      if (status.ok()) status = Run(context, call->request, &response);
+      grpc::internal::UnaryRunHandlerHelper(parameter, &response, status);
+    } else {
+      const google::protobuf::MessageLite* response = nullptr;
+      if (status.ok()) {
+        auto* filled = call->arena->template Make<Response>();
+        response = filled;
+        status = Run(context, call->request, filled);
+      }
+      grpc::internal::UnaryRunHandlerHelper(parameter, response, status);
     }
-    grpc::internal::UnaryRunHandlerHelper(parameter, response, status);
     if (call != nullptr) pool_->Give(std::move(call->arena));
   }
 

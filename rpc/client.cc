@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "rpc/answer_wire.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/error_detail.h"
@@ -110,6 +111,7 @@ Result<QueryAnswer> RpcClient::Query(const PromptQuery& query) const {
   CONDUCTOR_RETURN_IF_ERROR(CheckSize(request.size()));
   CONDUCTOR_ASSIGN_OR_RETURN(const std::string reply,
                              channel_->Call(kQuery, &request, request_timeout_ms_));
+  if (auto answer = ReadPlainAnswer(reply)) return *std::move(answer);
   std::array<char, kAnswerBlockBytes> block;
   google::protobuf::Arena arena(block.data(), block.size());
   auto* response = google::protobuf::Arena::CreateMessage<v1::QueryResponse>(&arena);

@@ -1,11 +1,14 @@
 #include "rpc/conductor_handlers.h"
 
+#include <grpc/slice.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "rpc/answer_wire.h"
 #include "rpc/convert.h"
 #include "rpc/error_detail.h"
 #include "rpc/trailers.h"
@@ -16,6 +19,22 @@ namespace {
 
 // Prompts of a batch between two looks at whether its caller is still there.
 constexpr int kQueriesPerLookAtCaller = 64;
+
+grpc::ByteBuffer BytesOf(const QueryAnswer& answer, bool detail) {
+  grpc_slice bytes = grpc_empty_slice();
+  const auto allocate = [&bytes](std::size_t size) {
+    bytes = grpc_slice_malloc(size);
+    return reinterpret_cast<char*>(GRPC_SLICE_START_PTR(bytes));
+  };
+  if (detail || !WritePlainAnswer(answer, allocate)) {
+    v1::QueryResponse message;
+    FillQueryResponse(answer, detail, &message);
+    const std::size_t size = message.ByteSizeLong();
+    message.SerializeToArray(allocate(size), static_cast<int>(size));
+  }
+  const grpc::Slice slice(bytes, grpc::Slice::STEAL_REF);
+  return grpc::ByteBuffer(&slice, 1);
+}
 
 }  // namespace
 
@@ -52,26 +71,26 @@ ConductorHandlers::ConductorHandlers(conductor::Service& service) : service_(ser
 }
 
 grpc::Status ConductorHandlers::Query(grpc::ServerContext* context, const v1::QueryRequest* request,
-                                      v1::QueryResponse* response) {
+                                      grpc::ByteBuffer* response) {
   if (IsLate(*context)) return ExpiredStatus();
   const auto query = ToPromptQuery(*request, service_.limits());
   if (!query) return FailCall(query.error(), context);
   const auto answer = service_.Query(*query);
   if (!answer) return FailCall(answer.error(), context);
-  FillQueryResponse(*answer, query->options.detail, response);
+  *response = BytesOf(*answer, query->options.detail);
   AddTrustTrailers(answer->log_seq, answer->degraded, context);
   return grpc::Status::OK;
 }
 
 grpc::Status ConductorHandlers::QueryByHash(grpc::ServerContext* context,
                                             const v1::QueryByHashRequest* request,
-                                            v1::QueryResponse* response) {
+                                            grpc::ByteBuffer* response) {
   if (IsLate(*context)) return ExpiredStatus();
   const auto query = ToHashQuery(*request, service_.limits());
   if (!query) return FailCall(query.error(), context);
   const auto answer = service_.QueryByHash(*query);
   if (!answer) return FailCall(answer.error(), context);
-  FillQueryResponse(*answer, query->options.detail, response);
+  *response = BytesOf(*answer, query->options.detail);
   AddTrustTrailers(answer->log_seq, answer->degraded, context);
   return grpc::Status::OK;
 }

@@ -20,10 +20,11 @@ class ConductorHandlers final : public grpc::Service {
   // `service` must outlive the server.
   explicit ConductorHandlers(conductor::Service& service);
 
+  // The two write a v1.QueryResponse.
   grpc::Status Query(grpc::ServerContext* context, const v1::QueryRequest* request,
-                     v1::QueryResponse* response);
+                     grpc::ByteBuffer* response);
   grpc::Status QueryByHash(grpc::ServerContext* context, const v1::QueryByHashRequest* request,
-                           v1::QueryResponse* response);
+                           grpc::ByteBuffer* response);
   grpc::Status QueryBatch(grpc::ServerContext* context, const v1::QueryBatchRequest* request,
                           v1::QueryBatchResponse* response);
   grpc::Status Register(grpc::ServerContext* context, const v1::RegisterRequest* request,

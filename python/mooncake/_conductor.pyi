@@ -13,7 +13,19 @@ class TokenIds:
 
 class Client:
     def query(
-        self, tokens: TokenIds, arguments: Dict[str, Any]
+        self,
+        tokens: TokenIds,
+        model_name: str,
+        lora_name: str,
+        tenant_id: str,
+        cache_salt: str,
+        instance_filter: str,
+        block_size: int,
+        extra_keys: List[List[Any]],
+        top_k: int,
+        min_tokens: int,
+        detail: bool,
+        /,
     ) -> Tuple[Optional[_Failure], Dict[str, Any]]: ...
     def register(self, fields: Dict[str, Any]) -> Tuple[Optional[_Failure], str]: ...
     def unregister(

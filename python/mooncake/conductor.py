@@ -83,6 +83,9 @@ _TEXT_KEYS = {
 _INTEGER_KEYS = ("block_size", "dp_rank", "cache_group")
 _CONFIG_KEYS = (*_TEXT_KEYS, *_INTEGER_KEYS, "hash_profile", "pool_parts")
 
+# The texts of a query, in the order in which they are judged and handed over.
+_QUERY_TEXTS = ("model_name", "lora_name", "tenant_id", "cache_salt", "instance_filter")
+
 _NOT_CONNECTED = "not connected: call setup() first"
 
 
@@ -443,15 +446,10 @@ class ConductorClient:
         detail=False,
     ):
         """(code, value); value is None unless the code is OK. Types are judged first."""
-        texts = {
-            "model_name": model_name,
-            "lora_name": lora_name,
-            "tenant_id": tenant_id,
-            "cache_salt": cache_salt,
-            "instance_filter": instance_filter,
-        }
-        for name, value in texts.items():
-            _text(name, value)
+        texts = (model_name, lora_name, tenant_id, cache_salt, instance_filter)
+        for name, value in zip(_QUERY_TEXTS, texts):
+            if type(value) is not str:
+                _text(name, value)
         size = _integer("block_size", block_size)
         best = _integer("top_k", top_k)
         least = _integer("min_tokens", min_tokens)
@@ -466,23 +464,15 @@ class ConductorClient:
             return self._fail(CONDUCTOR_UNAVAILABLE, _NOT_CONNECTED), None
         if problem:
             return self._fail(INVALID_PARAMS, problem), None
-        arguments = {
-            **texts,
-            "block_size": size,
-            "extra_keys": keys,
-            "top_k": best,
-            "min_tokens": least,
-            "detail": detail,
-        }
-        failure, value = native.query(tokens, arguments)
+        failure, value = native.query(tokens, *texts, size, keys, best, least, detail)
         return self._code(failure), value
 
     @staticmethod
     def _query_problem(texts, block_size, top_k, min_tokens):
-        if not texts["model_name"]:
+        if not texts[0]:
             return "model_name: expected a name, got an empty text"
-        if not _is_utf8(*texts.values()):
-            return "model_name, lora_name, tenant_id, cache_salt, instance_filter: not UTF-8"
+        if not _is_utf8(*texts):
+            return f"{', '.join(_QUERY_TEXTS)}: not UTF-8"
         if not 1 <= block_size <= _UINT32_MAX:
             return f"block_size: expected a positive number of tokens, got {block_size}"
         if not 0 <= top_k <= _UINT32_MAX:

@@ -63,21 +63,18 @@ ExtraKeys ToExtraKeys(const py::handle& block) {
   return keys;
 }
 
-// `arguments` has the keys of conductor.py's _query, all present and of the right type.
-py::tuple Query(const RpcClient& client, const TokenIds& tokens, const py::dict& arguments) {
+// What conductor.py's _query has checked, in its order. Positions, not a dict: that would be built
+// and looked up again for every call.
+py::tuple Query(const RpcClient& client, const TokenIds& tokens, std::string model_name,
+                std::string lora_name, std::string tenant_id, std::string cache_salt,
+                std::string instance_filter, std::uint32_t block_size, const py::list& extra_keys,
+                std::uint32_t top_k, std::uint64_t min_tokens, bool detail) {
   PromptQuery query;
-  query.context = {
-      arguments["tenant_id"].cast<std::string>(), arguments["model_name"].cast<std::string>(),
-      arguments["lora_name"].cast<std::string>(), arguments["block_size"].cast<std::uint32_t>()};
+  query.context = {std::move(tenant_id), std::move(model_name), std::move(lora_name), block_size};
   query.token_ids = tokens.ids();
-  query.cache_salt = arguments["cache_salt"].cast<std::string>();
-  query.options.instance_id = arguments["instance_filter"].cast<std::string>();
-  query.options.top_k = arguments["top_k"].cast<std::uint32_t>();
-  query.options.min_tokens = arguments["min_tokens"].cast<std::uint64_t>();
-  query.options.detail = arguments["detail"].cast<bool>();
-  for (const py::handle block : arguments["extra_keys"]) {
-    query.extra_keys.push_back(ToExtraKeys(block));
-  }
+  query.cache_salt = std::move(cache_salt);
+  query.options = {std::move(instance_filter), top_k, min_tokens, detail};
+  for (const py::handle block : extra_keys) query.extra_keys.push_back(ToExtraKeys(block));
   const auto answer = Unlocked([&] { return client.Query(query); });
   if (!answer) return Fail(answer.error());
   py::dict result;

@@ -1,11 +1,14 @@
 #include "python/native/to_python.h"
 
+#include <array>
 #include <optional>
 
 namespace conductor::python {
 namespace {
 
 namespace py = pybind11;
+
+constexpr std::size_t kRankKeysKept = 64;
 
 // Texts come from a server; one that is not UTF-8 is replaced, never an exception.
 py::str ToText(std::string_view text) {
@@ -50,17 +53,57 @@ void Put(PyObject* dict, PyObject* key, PyObject* value) {
   if (value == nullptr || PyDict_SetItem(dict, key, value) != 0) throw py::error_already_set();
 }
 
-void Put(PyObject* dict, PyObject* key, std::uint64_t value) {
-  const auto number = py::reinterpret_steal<py::object>(PyLong_FromUnsignedLongLong(value));
-  Put(dict, key, number.ptr());
+// Makes the ints of an answer. Most of its counts are one and the same number: that is made once.
+class Counts {
+ public:
+  // Borrowed until the next call.
+  PyObject* Of(std::uint64_t value) {
+    if (!number_ || value != value_) {
+      number_ = py::reinterpret_steal<py::object>(PyLong_FromUnsignedLongLong(value));
+      value_ = value;
+    }
+    return number_.ptr();  // null (out of memory): Put says so
+  }
+
+ private:
+  std::uint64_t value_ = 0;
+  py::object number_;
+};
+
+void PutTiers(const TierCounts& tiers, Counts* counts, PyObject* out) {
+  const HitKeys& keys = Keys();
+  Put(out, keys.device, counts->Of(tiers.device));
+  Put(out, keys.cpu_local, counts->Of(tiers.cpu_local));
+  Put(out, keys.cpu_share, counts->Of(tiers.cpu_share));
+  Put(out, keys.disk, counts->Of(tiers.disk));
 }
 
-void PutTiers(const TierCounts& counts, PyObject* out) {
-  const HitKeys& keys = Keys();
-  Put(out, keys.device, counts.device);
-  Put(out, keys.cpu_local, counts.cpu_local);
-  Put(out, keys.cpu_share, counts.cpu_share);
-  Put(out, keys.disk, counts.disk);
+// The dict of an instance with every key of a plain answer: a copy of it is filled without growing.
+PyObject* EmptyHits() {
+  static PyObject* const empty = [] {
+    const HitKeys& keys = Keys();
+    PyObject* const dict = PyDict_New();
+    for (PyObject* key : {keys.longest_matched, keys.dp, keys.rank_matches, keys.device,
+                          keys.cpu_local, keys.cpu_share, keys.disk}) {
+      Put(dict, key, Py_None);
+    }
+    return dict;
+  }();
+  return empty;
+}
+
+py::dict NewHits() {
+  PyObject* const copy = PyDict_Copy(EmptyHits());
+  if (copy == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::dict>(copy);
+}
+
+// "0", "1", ...: the usual ranks are made once.
+py::object RankKey(std::uint32_t rank) {
+  static std::array<PyObject*, kRankKeysKept> kept{};
+  if (rank >= kept.size()) return py::str(std::to_string(rank));
+  if (kept[rank] == nullptr) kept[rank] = py::str(std::to_string(rank)).release().ptr();
+  return py::reinterpret_borrow<py::object>(kept[rank]);
 }
 
 py::object ToOptional(const std::optional<std::uint64_t>& value) {
@@ -111,20 +154,22 @@ py::tuple ToFailure(const Error& error) {
 
 py::dict ToHits(const QueryAnswer& answer, bool detail) {
   const HitKeys& keys = Keys();
+  Counts counts;
   py::dict hits;
   for (const auto& instance : answer.instances) {
-    const py::dict out, dp, ranks;
-    Put(out.ptr(), keys.longest_matched, instance.best.disk);
-    for (const auto& [rank, counts] : instance.ranks) {
-      const py::str key(std::to_string(rank));
-      Put(dp.ptr(), key.ptr(), counts.device);
-      const py::dict tiers;
-      PutTiers(counts, tiers.ptr());
-      Put(ranks.ptr(), key.ptr(), tiers.ptr());
+    const py::dict out = NewHits();
+    const py::dict dp, ranks;
+    Put(out.ptr(), keys.longest_matched, counts.Of(instance.best.disk));
+    for (const auto& [rank, tiers] : instance.ranks) {
+      const py::object key = RankKey(rank);
+      Put(dp.ptr(), key.ptr(), counts.Of(tiers.device));
+      const py::dict match;
+      PutTiers(tiers, &counts, match.ptr());
+      Put(ranks.ptr(), key.ptr(), match.ptr());
     }
     Put(out.ptr(), keys.dp, dp.ptr());
     Put(out.ptr(), keys.rank_matches, ranks.ptr());
-    PutTiers(instance.best, out.ptr());
+    PutTiers(instance.best, &counts, out.ptr());
     if (detail) {
       Put(out.ptr(), keys.stream_state, ToText(ToString(instance.stream_state)).ptr());
     }
