@@ -95,10 +95,10 @@ Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_di
   const Stopwatch watch;
   rig->service_->Start(*source, {});
   CONDUCTOR_RETURN_IF_ERROR(WaitUntil("the service is ready", Poll::kPause, [&] {
-    return rig->service_->GetReadiness().ready || !rig->service_->FatalError().empty();
+    return rig->service_->GetReadiness().ready || rig->service_->FatalError().has_value();
   }));
   rig->start_ns_ = watch.ElapsedNs();
-  if (const std::string fatal = rig->service_->FatalError(); !fatal.empty()) return Wrong(fatal);
+  if (const auto fatal = rig->service_->FatalError()) return tl::unexpected(*fatal);
   return rig;
 }
 
