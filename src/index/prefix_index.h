@@ -321,6 +321,7 @@ class PrefixIndex {
   void AddBlocks(HolderId holder, const RunView& run, std::uint32_t slot, std::uint32_t count);
   // Whether a shared name has a place, held or not. Writer only.
   bool HasSharedName(ContextId context, std::uint64_t name) const;
+  bool HasSharedEntry(ContextId context, std::uint64_t name) const;  // not in a run
   std::int64_t CleanRun(const RunView& run);
   std::int64_t SweepStep();
   void ShrinkTables();

@@ -89,7 +89,10 @@ inline EntryId PrefixIndex::FindSlot(ContextId context, std::uint64_t name) cons
 }
 
 inline bool PrefixIndex::HasSharedName(ContextId context, std::uint64_t name) const {
-  if (FindSlot(context, name) != 0) return true;
+  return FindSlot(context, name) != 0 || HasSharedEntry(context, name);
+}
+
+inline bool PrefixIndex::HasSharedEntry(ContextId context, std::uint64_t name) const {
   if (contexts_.context(context).shared_entries == 0) return false;
   bool any = false;
   ForSpellings(context, kSharedScope, {name, {}}, [&](EntryId) { any = true; });
