@@ -14,8 +14,8 @@ constexpr std::size_t kBlocksPerLoneDigest = 64;
 // Looked at for each that comes: as long as half of them may go, there are no more than wanted.
 constexpr int kLoneLooks = 2;
 
-constexpr std::uint32_t kSlotBits = 6;
-static_assert(kRunSlotsMax == 1u << kSlotBits && kDigestIdBits + kSlotBits == 32);
+constexpr std::uint32_t kSlotBits = 32 - kDigestIdBits;
+static_assert(kRunSlotsMax == 1u << kSlotBits);
 
 // Below a block whose extra keys were on the wire, one that was not compared is treated as a
 // verified one. Elsewhere it would be known by name only: there digests stay.
@@ -80,12 +80,6 @@ DigestId PrefixIndex::DigestIdOf(EntryId id) const {
   const RunView run = runs_.ViewOf(id);
   const DigestId digest = DigestIdOf(run, &slot);
   return slot == run.SlotOf(id) ? digest : 0;
-}
-
-DigestId PrefixIndex::DigestIdOf(const RunView& run, std::uint32_t* slot) {
-  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_acquire);
-  *slot = digest & (kRunSlotsMax - 1);
-  return digest >> kSlotBits;
 }
 
 std::optional<Digest> PrefixIndex::FindDigest(ContextId context, Scope scope,
