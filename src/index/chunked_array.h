@@ -28,6 +28,7 @@ class ChunkedArray {
     return chunks_[id >> kChunkBits].load(std::memory_order_acquire)[id & kChunkMask];
   }
 
+  bool HasRoom() const { return !free_.empty() || next_ >> kChunkBits < kChunkCountMax; }
   // A free id: recycled, or new. The element is as the last user left it.
   std::uint32_t Allocate() {
     if (!free_.empty()) {

@@ -120,7 +120,7 @@ EntryId PrefixIndex::Promote(EntryId child, EntryId parent) {
     shared = PlaceShared(shared, arrival, parent);
     MoveHolders(child, shared);
     if (const std::uint32_t d = c.full_digest.load(std::memory_order_relaxed)) {
-      SetFullDigest(shared, Digest(digests_[d]));
+      SetFullDigest(shared, Digest(digests_.At(d)));
     }
   }
   PurgeAndRelease(child);

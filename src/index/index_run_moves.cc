@@ -52,13 +52,7 @@ void PrefixIndex::MoveSlots(const RunView& from, std::uint32_t first, std::uint3
       AddChild(id, child);
     }
   }
-  const std::uint32_t digest = from.run->full_digest.load(std::memory_order_relaxed);
-  const std::uint32_t at = digest & 63;
-  if (digest == 0 || at < first || at >= first + count) return;
-  const std::uint32_t before = to.run->full_digest.exchange((digest & ~63u) | (begin + at - first),
-                                                            std::memory_order_acq_rel);
-  if (before != 0) RetireDigest(before >> 6);
-  from.run->full_digest.store(0, std::memory_order_relaxed);
+  MoveRunDigest(from, first, count, to, begin);
 }
 
 // The whole run, in one that has room for `slots` (at most 64).
@@ -151,11 +145,8 @@ EntryId PrefixIndex::Trim(const RunView& run) {
   }
   if (size == before) return 0;
   slot_count_.fetch_sub(before - size, std::memory_order_relaxed);
-  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_relaxed);
-  if (digest != 0 && (digest & 63) >= size) {
-    run.run->full_digest.store(0, std::memory_order_release);
-    RetireDigest(digest >> 6);
-  }
+  std::uint32_t digest_slot = 0;
+  if (DigestIdOf(run, &digest_slot) != 0 && digest_slot >= size) SetRunDigest(run, 0, 0);
   run.run->size.store(static_cast<std::uint8_t>(size), std::memory_order_release);
   if (size > 0) {
     NoteMerge(run.base + size - 1);
@@ -202,7 +193,7 @@ EntryId PrefixIndex::Loosen(EntryId slot) {
       SetParent(child, id);
       AddChild(id, child);
     }
-    e.full_digest.store(DigestIdOf(old_id), std::memory_order_release);
+    if (const DigestId digest = DigestIdOf(old_id)) SetFullDigest(id, Digest(digests_.At(digest)));
     if (e.parent.load(std::memory_order_relaxed) != 0) {
       SetClass(id, BlockClass::kShared);
       CountTwin(id, false);  // of the slot it was
@@ -214,7 +205,7 @@ EntryId PrefixIndex::Loosen(EntryId slot) {
   for (std::uint32_t i = 0; i < size; ++i) {
     slots_by_name_.Remove(NameHash(context, kSharedScope, run.names[i]), run.base + i);
   }
-  run.run->full_digest.store(0, std::memory_order_relaxed);
+  SetRunDigest(run, 0, 0);
   slot_count_.fetch_sub(size, std::memory_order_relaxed);
   runs_.Retire(run);
   const EntryId wanted = made[run.SlotOf(slot)];

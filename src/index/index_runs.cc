@@ -199,7 +199,7 @@ std::size_t PrefixIndex::StoreVerified(Arrival& arrival, std::span<const StoredB
     if (const EntryId id = FindSlot(arrival.context, rest[0].name.projected)) {
       count = StoreAgain(arrival, rest, id, above);
       last = id + static_cast<EntryId>(count) - 1;
-    } else if (!HasSharedName(arrival.context, rest[0].name.projected)) {
+    } else if (!HasSharedEntry(arrival.context, rest[0].name.projected)) {
       names_ahead(stored + kPrefetchNames);
       const HolderId holder =
           holders_.Current({arrival.stream, arrival.context, arrival.tier, false}, arrival.row);

@@ -8,6 +8,7 @@ namespace conductor {
 PrefixIndex::PrefixIndex()
     : contexts_(retired_),
       holders_(retired_),
+      digests_(retired_),
       runs_(retired_),
       by_name_(retired_),
       by_content_(retired_),
@@ -333,7 +334,7 @@ void PrefixIndex::Purge(EntryId id) {
   if (IsInRun(id)) return;  // a hole
   Entry& e = entries_[id];
   if (const std::uint32_t digest = e.full_digest.exchange(0, std::memory_order_acq_rel)) {
-    RetireDigest(digest);
+    digests_.Retire(digest);
   }
   ClearLink(id);
 }
@@ -341,54 +342,6 @@ void PrefixIndex::Purge(EntryId id) {
 void PrefixIndex::PurgeAndRelease(EntryId id) {
   Purge(id);
   ReleaseIfUnused(id);
-}
-
-// --- full digests --------------------------------------------------------------------------------
-
-void PrefixIndex::SetFullDigest(EntryId id, const Digest& digest) {
-  if (IsInRun(id)) {
-    // One for each run, the last that came.
-    const RunView run = runs_.ViewOf(id);
-    const std::uint32_t fresh = digests_.Allocate();
-    CHECK(fresh < (1u << 26));
-    digests_[fresh] = digest;
-    const std::uint32_t before =
-        run.run->full_digest.exchange((fresh << 6) | run.SlotOf(id), std::memory_order_acq_rel);
-    if (before != 0) RetireDigest(before >> 6);
-    return;
-  }
-  Entry& e = entries_[id];
-  const std::uint32_t old = e.full_digest.load(std::memory_order_relaxed);
-  if (old != 0 && digests_[old] == digest) return;
-  const std::uint32_t fresh = digests_.Allocate();
-  digests_[fresh] = digest;
-  e.full_digest.store(fresh, std::memory_order_release);
-  if (old != 0) RetireDigest(old);
-}
-
-void PrefixIndex::RetireDigest(std::uint32_t digest) {
-  retired_.Retire(
-      [](void* owner, std::uintptr_t object) {
-        static_cast<PrefixIndex*>(owner)->digests_.Release(static_cast<std::uint32_t>(object));
-      },
-      this, digest);
-}
-
-std::uint32_t PrefixIndex::DigestIdOf(EntryId id) const {
-  if (!IsInRun(id)) return entries_[id].full_digest.load(std::memory_order_acquire);
-  const RunView run = runs_.ViewOf(id);
-  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_acquire);
-  return digest != 0 && (digest & 63) == run.SlotOf(id) ? digest >> 6 : 0;
-}
-
-std::optional<Digest> PrefixIndex::FindDigest(ContextId context, Scope scope,
-                                              const BlockName& name) const {
-  for (Scope s : {scope, kSharedScope}) {
-    const EntryId id = FindLive(context, s, name);
-    if (id == 0) continue;
-    if (const std::uint32_t digest = DigestIdOf(id)) return digests_[digest];
-  }
-  return std::nullopt;
 }
 
 }  // namespace conductor

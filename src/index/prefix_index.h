@@ -43,6 +43,7 @@
 #include "src/index/change_watch.h"
 #include "src/index/chunked_array.h"
 #include "src/index/context_table.h"
+#include "src/index/digest_table.h"
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
 #include "src/index/holder_table.h"
@@ -207,7 +208,9 @@ class PrefixIndex {
   bool IsLive(EntryId id) const { return holders_.IsLive(StateOf(id)); }
   bool IsHeld(EntryId id) const { return holders_.IsHeld(StateOf(id)); }
   std::optional<Digest> FindDigest(ContextId context, Scope scope, const BlockName& name) const;
-  const Digest& DigestAt(std::uint32_t digest) const { return digests_[digest]; }
+  const Digest& DigestAt(DigestId digest) const { return digests_.At(digest); }
+  // A run's, and the slot it belongs to; 0: none.
+  static DigestId DigestIdOf(const RunTable::View& run, std::uint32_t* slot);
 
  private:
   friend class VictimSweep;  // victims.h: a reader of the writer's thread
@@ -286,9 +289,14 @@ class PrefixIndex {
   void SetClass(EntryId id, BlockClass block_class);
   void Purge(EntryId id);            // no engine has it: what is left of the block goes
   void PurgeAndRelease(EntryId id);  // and the entry, unless it is a parent or a pool's name
-  void RetireDigest(std::uint32_t digest);
-  std::uint32_t DigestIdOf(EntryId id) const;
   void CountTwin(EntryId id, bool twin);
+
+  // Full digests (index_digests.cc).
+  DigestId DigestIdOf(EntryId id) const;
+  void SetRunDigest(const RunTable::View& run, DigestId id, std::uint32_t slot);
+  void AddRunDigest(const RunTable::View& run, std::uint32_t slot, const Digest& digest);
+  void MoveRunDigest(const RunTable::View& from, std::uint32_t first, std::uint32_t count,
+                     const RunTable::View& to, std::uint32_t begin);
 
   // Runs (index_runs.cc).
   using RunView = RunTable::View;
@@ -320,6 +328,7 @@ class PrefixIndex {
   void AddBlocks(HolderId holder, const RunView& run, std::uint32_t slot, std::uint32_t count);
   // Whether a shared name has a place, held or not. Writer only.
   bool HasSharedName(ContextId context, std::uint64_t name) const;
+  bool HasSharedEntry(ContextId context, std::uint64_t name) const;  // not in a run
   std::int64_t CleanRun(const RunView& run);
   std::int64_t SweepStep();
   void ShrinkTables();
@@ -402,7 +411,7 @@ class PrefixIndex {
   PartTable parts_;
   ChunkedArray<Entry, 14, 1 << 16> entries_;
   ChunkedArray<WholeDigest, 10, 1 << 16> digest_names_;
-  ChunkedArray<Digest, 10, 1 << 16> digests_;
+  DigestTable digests_;
   RunTable runs_;
   SegmentMap by_name_;
   SegmentMap by_content_;

@@ -88,8 +88,18 @@ inline EntryId PrefixIndex::FindSlot(ContextId context, std::uint64_t name) cons
                                [&](EntryId id) { return runs_.Is(id, context, name); });
 }
 
+// Inline: a walk asks it of every run it passes.
+inline DigestId PrefixIndex::DigestIdOf(const RunTable::View& run, std::uint32_t* slot) {
+  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_acquire);
+  *slot = digest & (kRunSlotsMax - 1);
+  return digest >> (32 - kDigestIdBits);
+}
+
 inline bool PrefixIndex::HasSharedName(ContextId context, std::uint64_t name) const {
-  if (FindSlot(context, name) != 0) return true;
+  return FindSlot(context, name) != 0 || HasSharedEntry(context, name);
+}
+
+inline bool PrefixIndex::HasSharedEntry(ContextId context, std::uint64_t name) const {
   if (contexts_.context(context).shared_entries == 0) return false;
   bool any = false;
   ForSpellings(context, kSharedScope, {name, {}}, [&](EntryId) { any = true; });

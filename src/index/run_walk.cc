@@ -156,10 +156,10 @@ RunStretch WalkRuns(const PrefixIndex& index, ContextId context, PromptBlocks& b
       at += passed;
       stretch.blocks += passed;
       stretch.last = run.base + slot - 1;
-      const std::uint32_t digest = run.run->full_digest.load(std::memory_order_acquire);
-      const std::uint32_t digest_slot = digest & 63;
+      std::uint32_t digest_slot = 0;
+      const DigestId digest = PrefixIndex::DigestIdOf(run, &digest_slot);
       if (digest != 0 && digest_slot < slot && digest_slot >= slot - passed) {
-        stretch.checkpoint = digest >> 6;
+        stretch.checkpoint = digest;
         stretch.checkpoint_at = at - (slot - digest_slot);
       }
     }

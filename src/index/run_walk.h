@@ -15,7 +15,7 @@ struct RunStretch {
   std::size_t blocks = 0;  // positions that were matched
   EntryId last = 0;        // the last one's block
   // The full digest (its id) of the last verified block passed that has one, and where; 0: none.
-  std::uint32_t checkpoint = 0;
+  DigestId checkpoint = 0;
   std::size_t checkpoint_at = 0;
 };
 

@@ -18,7 +18,16 @@ constexpr std::uint32_t kMergeBelow = 64;
 
 // Every probe meets an empty slot soon.
 std::uint32_t UsedMax(std::uint32_t capacity) {
-  return capacity - capacity * 3 / 16;
+  return capacity - capacity / 8;
+}
+
+// What a half with so many gets: an even one the first capacity; one that got nearly all must
+// double from here on.
+std::uint32_t CapacityOfHalf(std::uint32_t live) {
+  for (const std::uint32_t capacity : {kSegmentCapacity, kGrownCapacity}) {
+    if (live <= UsedMax(capacity) * 7 / 8) return capacity;
+  }
+  return kGrownCapacity * 2;
 }
 
 }  // namespace
@@ -143,11 +152,12 @@ void SegmentMap::EraseAt(Segment* segment, std::uint32_t tag, std::uint32_t i) {
 
 // Puts what lives in `from` into unpublished segments; `high` takes what has the next bit set.
 void SegmentMap::Copy(const Segment& from, Segment* low, Segment* high) const {
+  // No branch on a bit that nobody can foresee.
+  Segment* const halves[] = {low, high};
   for (std::uint32_t i = 0; i < from.capacity; ++i) {
     const std::uint64_t slot = from.slots()[i].load(std::memory_order_relaxed);
     if (slot == 0 || IdOf(slot) == kTombstone) continue;
-    const bool upper = low != high && ((TagOf(slot) >> (32 - high->depth)) & 1) != 0;
-    Segment* target = upper ? high : low;
+    Segment* target = low == high ? low : halves[HalfOf(slot, high->depth)];
     std::uint32_t at = Home(TagOf(slot), target->capacity);
     while (target->slots()[at].load(std::memory_order_relaxed) != 0) {
       at = Next(at, target->capacity);
@@ -173,21 +183,14 @@ void SegmentMap::MakeRoom(Segment* segment, std::uint32_t tag) {
     return;
   }
   const std::uint32_t depth = segment->depth + 1;
-  Segment* low = NewSegment(depth, kGrownCapacity);
-  Segment* high = NewSegment(depth, kGrownCapacity);
-  Copy(*segment, low, high);
-  for (Segment** half : {&low, &high}) {
-    // An even half has the first capacity; one that got nearly all must double from here on.
-    const std::uint32_t live = (*half)->live;
-    if (live > UsedMax(kSegmentCapacity) * 7 / 8 && live <= UsedMax(kGrownCapacity) * 7 / 8)
-      continue;
-    const bool fits = live <= UsedMax(kSegmentCapacity) * 7 / 8;
-    Segment* other = NewSegment(depth, fits ? kSegmentCapacity : kGrownCapacity * 2);
-    Copy(**half, other, other);
-    bytes_ -= sizeof(Segment) + (*half)->capacity * sizeof(std::atomic<std::uint64_t>);
-    ::operator delete(*half);
-    *half = other;
+  std::uint32_t upper = 0;
+  for (std::uint32_t i = 0; i < segment->capacity; ++i) {
+    const std::uint64_t slot = segment->slots()[i].load(std::memory_order_relaxed);
+    if (slot != 0 && IdOf(slot) != kTombstone) upper += HalfOf(slot, depth);
   }
+  Segment* low = NewSegment(depth, CapacityOfHalf(segment->live - upper));
+  Segment* high = NewSegment(depth, CapacityOfHalf(upper));
+  Copy(*segment, low, high);
   if (depth > directory_.load()->depth) ResizeDirectory(depth);
   if (depth == directory_.load()->depth) deepest_ += 2;
   Publish(tag, segment->depth, low, high);

@@ -77,6 +77,11 @@ class SegmentMap {
   static std::uint32_t TagOf(std::uint64_t slot) { return static_cast<std::uint32_t>(slot >> 32); }
   static std::uint32_t IdOf(std::uint64_t slot) { return static_cast<std::uint32_t>(slot); }
 
+  // Of a segment that is split into two of that depth: 1 is the upper one.
+  static std::uint32_t HalfOf(std::uint64_t slot, std::uint32_t depth) {
+    return (TagOf(slot) >> (32 - depth)) & 1;
+  }
+
   Table Locate(std::uint32_t tag) const;
   Segment* SegmentOf(std::uint32_t tag) const;
   Segment* NewSegment(std::uint32_t depth, std::uint32_t capacity);

@@ -204,7 +204,7 @@ class PromptWalk {
   bool has_fragments_;
   bool object_names_differ_ = false;
   Chain chain_ = Chain::kNotStarted;
-  std::optional<std::pair<std::size_t, std::uint32_t>> checkpoint_;  // position, id of its digest
+  std::optional<std::pair<std::size_t, DigestId>> checkpoint_;  // position, id of its digest
 };
 
 // The context, when it exists.

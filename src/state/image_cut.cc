@@ -250,10 +250,11 @@ std::size_t ImageCut::SaveRun(const RunTable::View& run) {
   piece.fingerprints = {run.fingerprints, size};
   piece.names = {run.names, size};
   piece.sets = {run_sets_.data(), size};
-  const std::uint32_t digest = run.run->full_digest.load(std::memory_order_relaxed);
-  if (digest != 0 && (digest & 63) < size) {
-    piece.digest_slot = digest & 63;
-    piece.digest = &index_.digests_[digest >> 6];
+  std::uint32_t digest_slot = 0;
+  const DigestId digest = PrefixIndex::DigestIdOf(run, &digest_slot);
+  if (digest != 0 && digest_slot < size) {
+    piece.digest_slot = digest_slot;
+    piece.digest = &index_.DigestAt(digest);
   }
   Take(blocks().OnRun(piece));
   return size;
@@ -280,7 +281,7 @@ std::size_t ImageCut::SaveEntry(EntryId id) {
       piece.extra_keys_on_wire = e.extra_keys_on_wire;
     }
     if (const std::uint32_t digest = e.full_digest.load(std::memory_order_relaxed)) {
-      piece.digest = &index_.digests_[digest];
+      piece.digest = &index_.DigestAt(digest);
     }
   }
   Take(blocks().OnEntry(piece));
