@@ -45,7 +45,7 @@ Status ScriptedLife::Start() {
   CONDUCTOR_ASSIGN_OR_RETURN(
       log_, RocksDbEventLog::Open({.data_dir = dir_.data_dir(),
                                    .env = env_.get(),
-                                   .on_warning = [this](auto line) { warnings_ += line; }}));
+                                   .on_warning = [this](auto line) { warnings_.Add(line); }}));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "storage/rocksdb_event_log.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/temp_dir.h"
+#include "tests/storage/warning_lines.h"
 
 namespace conductor::storage {
 
@@ -38,7 +39,7 @@ class ScriptedLife {
   std::string Broken() const;
 
   FaultFs& fs() { return *fs_; }
-  const std::string& warnings() const { return warnings_; }
+  std::string warnings() const { return warnings_.text(); }
   std::string data_dir() const { return dir_.data_dir(); }
 
  private:
@@ -53,7 +54,7 @@ class ScriptedLife {
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
   const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
   Policy policy_ = Policy::kAlways;
-  std::string warnings_;
+  WarningLines warnings_;
   std::unique_ptr<RocksDbEventLog> log_;
   Seq appended_ = 0;  // handed to the log; record n says n
   Seq synced_ = 0;    // acknowledged

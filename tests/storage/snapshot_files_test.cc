@@ -15,6 +15,7 @@
 #include "tests/storage/image_text.h"
 #include "tests/storage/record_text.h"
 #include "tests/storage/temp_dir.h"
+#include "tests/storage/warning_lines.h"
 #include "tests/storage/test_image.h"
 
 namespace conductor::storage {
@@ -31,7 +32,7 @@ class SnapshotFilesTest : public ::testing::Test {
     log_.reset();
     auto log = RocksDbEventLog::Open({.data_dir = dir_.data_dir(),
                                       .env = env_.get(),
-                                      .on_warning = [this](auto line) { warnings_ += line; }});
+                                      .on_warning = [this](auto line) { warnings_.Add(line); }});
     ASSERT_TRUE(log) << log.error().message;
     log_ = std::move(*log);
   }
@@ -80,7 +81,7 @@ class SnapshotFilesTest : public ::testing::Test {
   TempDir dir_;
   const std::shared_ptr<FaultFs> fs_ = std::make_shared<FaultFs>();
   const std::unique_ptr<rocksdb::Env> env_ = MakeFaultEnv(fs_);
-  std::string warnings_;
+  WarningLines warnings_;
   std::unique_ptr<RocksDbEventLog> log_;
 };
 

@@ -12,6 +12,7 @@
 #include "storage/rocksdb_event_log.h"
 #include "tests/storage/record_text.h"
 #include "tests/storage/temp_dir.h"
+#include "tests/storage/warning_lines.h"
 
 namespace conductor::storage {
 namespace {
@@ -30,7 +31,7 @@ class TornWalTest : public ::testing::Test {
   static Record Numbered(Seq seq) { return {{Lost{1, seq, seq}}}; }
   Result<std::unique_ptr<RocksDbEventLog>> TryOpen() {
     return RocksDbEventLog::Open(
-        {.data_dir = dir_.data_dir(), .on_warning = [this](auto line) { warnings_ += line; }});
+        {.data_dir = dir_.data_dir(), .on_warning = [this](auto line) { warnings_.Add(line); }});
   }
   std::unique_ptr<RocksDbEventLog> Open() {
     auto log = TryOpen();
@@ -72,7 +73,7 @@ class TornWalTest : public ::testing::Test {
   }
 
   TempDir dir_;
-  std::string warnings_;
+  WarningLines warnings_;
 };
 
 TEST_F(TornWalTest, CutEndLosesTheLastRecordAndSaysHowMuch) {
@@ -85,7 +86,7 @@ TEST_F(TornWalTest, CutEndLosesTheLastRecordAndSaysHowMuch) {
   ASSERT_EQ(report.drops.size(), 1u);
   EXPECT_THAT(ToLine(report), HasSubstr("log recovered first=1 last=49 wal_files=1 "));
   EXPECT_THAT(ToLine(report), HasSubstr("bytes: Corruption: "));
-  EXPECT_THAT(warnings_, HasSubstr("dropping"));
+  EXPECT_THAT(warnings_.text(), HasSubstr("dropping"));
 }
 
 TEST_F(TornWalTest, EveryCutOfTheLastTwoRecordsOpens) {
