@@ -15,8 +15,8 @@
 #include "tests/storage/image_text.h"
 #include "tests/storage/record_text.h"
 #include "tests/storage/temp_dir.h"
-#include "tests/storage/warning_lines.h"
 #include "tests/storage/test_image.h"
+#include "tests/storage/warning_lines.h"
 
 namespace conductor::storage {
 namespace {
