@@ -45,6 +45,7 @@ Result<Seq> MemoryEventLog::Reopen() {
   const WriteLock lock(mutex_);
   if (auto error = std::exchange(reopen_failure_, std::nullopt)) return End(*error);
   ended_.reset();
+  synced_ = Last();  // as an opening of the log on disk writes what it recovers into tables
   return Last();
 }
 

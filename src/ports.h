@@ -34,8 +34,8 @@ class EventLog {
   // Makes everything appended so far durable. Errors end the handle, like Append's. Thread-safe.
   virtual Status Sync() = 0;
 
-  // After an error: opens the store again and returns its last position (which may be below what
-  // was appended without sync). The caller writes the missing records again.
+  // After an error: opens the store again. Returns its last position, which may be below what was
+  // appended without sync; up to it all is on disk. The caller writes the missing records again.
   virtual Result<Seq> Reopen() = 0;
 
   // Forgets the records before `first`: FirstSeq() is at least that from now on, also after a

@@ -198,6 +198,16 @@ TEST_P(EventLogContractTest, ReopenWithoutAnErrorKeepsEverything) {
   ExpectRecords(4);
 }
 
+// Whoever starts from it need not sync it first.
+TEST_P(EventLogContractTest, WhatAReopenedLogHoldsIsOnDisk) {
+  Append(1, 4, Durability::kBuffered);
+  const auto last = log().Reopen();
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(*last, 4u);
+  const Status dropped = log().DropBelow(5);
+  EXPECT_TRUE(dropped) << dropped.error().message;
+}
+
 TEST_P(EventLogContractTest, SyncAndReadRunWhileAnotherThreadAppends) {
   constexpr std::uint64_t kRecords = 400;
   std::atomic<bool> done{false};
