@@ -21,6 +21,7 @@
 //   R1   reply's first number == A, equal          the life goes on; suspects were duplicates
 //   R2   reply's first number == A, different      new life, ask F
 //   R3   first number above the asked one          Lost up to it (nothing applied: HistoryStart)
+//   R3a  first number == A+1 of an asked A         ask A again, twice; then nothing is lost
 //   R4   a number applied before, equal / not kept skipped
 //   R5   a number applied before, different        new life, ask F (also against a waiting frame)
 //   R6   next number                               deliver, then the waiting ones that follow
@@ -211,6 +212,7 @@ class StreamTracker {
   void CancelAsk() { ask_.phase = Ask::Phase::kIdle; }
   bool IsOpen(std::uint64_t id) const { return ask_.phase == Ask::Phase::kSent && ask_.id == id; }
   void JudgeReply(ReceivedFrame frame, bool first, std::int64_t now_ms);
+  bool ProofMayBeMissing(std::uint64_t first);
   bool ConfirmLife();
   bool EndsBelowWhatIsKnown() const;
   bool SomethingMissing() const;
@@ -253,6 +255,8 @@ class StreamTracker {
   // The last frame that is surely of the life we know: what came since may be of another, and would
   // confirm itself. Only while unsettled.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> anchor_;
+  // Answers since then that began right behind the frame that was to prove it.
+  std::uint32_t unproved_ = 0;
   FrameBuffer buffer_;               // ascending, all above the cursor
   // The highest number that waited when the connection came back: up to it they may be of a process
   // that is gone, and one that repeats its work looks the same. They are delivered only as far as

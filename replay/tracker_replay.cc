@@ -74,11 +74,21 @@ void StreamTracker::OnReplayFrame(std::uint64_t id, ReceivedFrame frame, std::in
   const bool first = !ask_.last_number;
   // Below what was asked, or out of order: of no use, and the hole it leaves is seen.
   if (frame.number < ask_.from || (!first && frame.number <= *ask_.last_number)) return;
+  if (first && ProofMayBeMissing(frame.number)) {
+    return RetryOrConclude(false, now_ms, "replay: the answer begins behind what was asked");
+  }
   ask_.last_number = frame.number;
   const bool other = first && ask_.fingerprint && frame.number == ask_.from &&
                      frame.fingerprint != *ask_.fingerprint;
   if (other || (first && !ConfirmLife())) return NewLifeAndAsk(now_ms);
   JudgeReply(std::move(frame), first, now_ms);
+}
+
+// The answer leaves out just the frame that says whose it is. A ring that begins there is rare; a
+// reply that got lost is asked for again.
+bool StreamTracker::ProofMayBeMissing(std::uint64_t first) {
+  if (!ask_.fingerprint || first != ask_.from + 1) return false;
+  return ++unproved_ < kReplayUnprovedMax;
 }
 
 // The publisher is the one we know, or can no longer be compared. The suspects were late copies, or
@@ -163,6 +173,7 @@ bool StreamTracker::SomethingMissing() const {
 
 void StreamTracker::Settle() {
   unsettled_ = false;
+  unproved_ = 0;
   anchor_.reset();
 }
 

@@ -59,14 +59,47 @@ TEST(TrackerReplayTest, R3RingHasMovedOn) {
   EXPECT_EQ(h.AskWithin(120'000), Asked());
 }
 
-TEST(TrackerReplayTest, R3NothingIsLostWhenTheFirstNumberIsTheNextOne) {
+TEST(TrackerReplayTest, R3aNothingIsLostWhenTheFirstNumberStaysTheNextOne) {
   H h = Settled();
   h.Live(14);
-  h.Ask();
+  for (std::uint32_t asks = 1; asks < kReplayUnprovedMax; ++asks) {
+    EXPECT_EQ(h.AskWithin(1'000), Asked(10));
+    h.Reply(11, 14, 'a');
+    EXPECT_EQ(h.Out(), "");
+  }
+  EXPECT_EQ(h.AskWithin(1'000), Asked(10));
   h.Reply(11, 14, 'a');
   h.End();
   EXPECT_EQ(h.Out(), "F11 F12 F13 F14");
   EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
+// The reply of 10 was lost; what follows is of another process.
+TEST(TrackerReplayTest, R3aAnAnswerWithoutTheFrameThatProvesItIsAskedForAgain) {
+  H h = Asking('a');
+  h.Reply(11, 13, 'b');
+  h.End();
+  EXPECT_EQ(h.Out(), "");
+  EXPECT_EQ(h.State(), StreamState::kCatchingUp);
+  EXPECT_EQ(h.AskWithin(1'000), Asked(10));
+  h.Reply(10, 'b');
+  EXPECT_EQ(h.Out(), "E");
+  EXPECT_EQ(h.Ask(), Asked(0));
+}
+
+TEST(TrackerReplayTest, R3aAProbeWithoutTheFrameThatProvesItSettlesNothingYet) {
+  H h = Asking('a');
+  h.Pass(2'000);
+  for (std::uint32_t probes = 1; probes < kReplayUnprovedMax; ++probes) {
+    EXPECT_EQ(h.AskWithin(60'000), Asked(10));
+    h.Reply(11, 'b');
+    h.End();
+    EXPECT_EQ(h.Out(), "");
+    EXPECT_EQ(h.State(), StreamState::kDegraded);
+  }
+  EXPECT_EQ(h.AskWithin(60'000), Asked(10));
+  h.Reply(10, 'b');
+  EXPECT_EQ(h.Out(), "E");
 }
 
 TEST(TrackerReplayTest, R3WaitingFramesReachTheFirstNumberOfTheRing) {
@@ -115,10 +148,10 @@ TEST(TrackerReplayTest, R5ContradictionWithAnAppliedFrameIsANewLife) {
 
 TEST(TrackerReplayTest, R5ContradictionWithAWaitingFrameIsANewLife) {
   H h = Asking('a');
-  h.Live(12);
-  h.Reply(11, 'b');  // The ring no longer has 10: nothing to compare with.
-  EXPECT_EQ(h.Out(), "F11b F12");
-  h.Reply(12, 'b');
+  h.Live(13);
+  h.Reply(12, 'b');  // The ring no longer has 10: nothing to compare with.
+  EXPECT_EQ(h.Out(), "L11-11 F12b F13");
+  h.Reply(13, 'b');
   EXPECT_EQ(h.Out(), "E");
   EXPECT_EQ(h.Ask(), Asked(0));
 }

@@ -3,7 +3,7 @@
 // from snapshots that are taken, fail and rot at random.
 //
 // One seed gives one run. CONDUCTOR_SEED=N replays it; CONDUCTOR_SEEDS=N runs that many of each
-// kind from the first one on. A change of streams, service or index deserves CONDUCTOR_SEEDS=500.
+// kind, from CONDUCTOR_SEED (or 1) on. A change of streams, service or index deserves CONDUCTOR_SEEDS=500.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ void Simulate(const Conditions& conditions) {
   constexpr std::uint64_t kSeedsDefault = 20;
   const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
   const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
-  const std::uint64_t seeds = one ? 1 : EnvironmentNumber("CONDUCTOR_SEEDS", kSeedsDefault);
+  const std::uint64_t seeds = EnvironmentNumber("CONDUCTOR_SEEDS", one ? 1 : kSeedsDefault);
   std::cout << "CONDUCTOR_SEED=" << first << ".." << first + seeds - 1 << "\n";
   World::Tally tally;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
