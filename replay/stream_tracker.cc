@@ -100,7 +100,7 @@ void StreamTracker::JudgeLive(ReceivedFrame frame, std::int64_t now_ms) {
     old_until_.reset();
     old_suspects_ = 0;
     suspects_.Clear();
-    NoteSeen(frame.number);
+    seen_ = frame.number;
     Deliver(std::move(frame));
     waiting_ = false;
     Settle();

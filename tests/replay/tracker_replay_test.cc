@@ -499,6 +499,24 @@ TEST(TrackerReplayTest, ReplayEndpointOfAnotherPublisherIsNotAskedInALoop) {
   EXPECT_LT(asks, 20);  // In ten seconds.
 }
 
+// What came before the first frame of a life counts for nothing in it.
+TEST(TrackerReplayTest, NumbersSeenBeforeALifeBeganAreNotMissingInIt) {
+  H h(H::Seed(true));
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(0));
+  h.Live(17);  // Of the process before.
+  h.Live(0, 'b');
+  h.Live(1, 'b');
+  EXPECT_EQ(h.Out(), "F0b F1b");
+  h.Live(3, 'b');
+  EXPECT_EQ(h.AskWithin(1'000), Asked(1));
+  h.Reply(1, 3, 'b');
+  h.End();
+  EXPECT_EQ(h.Out(), "F2b F3b");
+  EXPECT_EQ(h.State(), StreamState::kLive);
+  EXPECT_EQ(h.tracker.counters().lost_numbers, 0u);
+}
+
 TEST(TrackerReplayTest, AskWaitsForItsTurnWithoutATimeout) {
   H h(H::SeedAt(true, 0, 10));
   h.Connect();
