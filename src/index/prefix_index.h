@@ -131,6 +131,8 @@ class PrefixIndex {
                                       const std::function<bool(const HolderKey&)>& which);
   void RetireDetached(const std::vector<HolderId>& holders);
 
+  // Asks the processor for where a shared name is looked up.
+  void PrefetchName(ContextId context, const BlockName& name) const;
   void SetFullDigest(EntryId entry, const Digest& digest);
 
   // Physical cleanup of retired holders, and merging of runs; at most about `budget` blocks. False:

@@ -83,6 +83,10 @@ inline NameRef PrefixIndex::NameOf(EntryId id) const {
           e.digest_name == 0 ? std::string_view() : std::string_view(digest_names_[e.digest_name])};
 }
 
+inline void PrefixIndex::PrefetchName(ContextId context, const BlockName& name) const {
+  slots_by_name_.Prefetch(NameHash(context, kSharedScope, name.projected));
+}
+
 inline EntryId PrefixIndex::FindSlot(ContextId context, std::uint64_t name) const {
   return slots_by_name_.FindIf(NameHash(context, kSharedScope, name),
                                [&](EntryId id) { return runs_.Is(id, context, name); });

@@ -101,13 +101,16 @@ bool RunTable::NextRun(std::uint32_t* position, View* run) const {
   while ((*position >> kSlotBits) < supers_end_) {
     const std::uint32_t index = *position >> kSlotBits;
     Super* super = supers_[index].load(std::memory_order_relaxed);
-    const std::uint32_t at = (*position & kSlotMask) >> (super == nullptr ? 0 : super->shift);
+    // Rounded up: in a superblock that was made anew, the position may lie inside a run. That one is
+    // younger than the superblock's first visit.
+    const std::uint32_t shift = super == nullptr ? 0 : super->shift;
+    const std::uint32_t at = ((*position & kSlotMask) + (1u << shift) - 1) >> shift;
     if (super == nullptr || at >= super->fresh) {
       *position = (index + 1) << kSlotBits;
       continue;
     }
-    const EntryId base = kInRun | (*position & ~((1u << super->shift) - 1));
-    *position = (base & ~kInRun) + (1u << super->shift);
+    const EntryId base = kInRun | (index << kSlotBits) | (at << shift);
+    *position = (base & ~kInRun) + (1u << shift);
     if (super->runs[at].life.load(std::memory_order_relaxed) != Run::kInUse) continue;
     *run = ViewIn(*super, base);
     return true;

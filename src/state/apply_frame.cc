@@ -1,9 +1,40 @@
 // Frames: what an engine's events do to the index.
+#include <algorithm>
 #include <span>
 
 #include "src/state/state_machine.h"
 
 namespace conductor {
+namespace {
+
+// Of a frame that is looked at ahead. One with more events has work enough to hide the rest.
+constexpr std::size_t kEventsAhead = 4;
+
+const BlockName* FirstName(const Event& event) {
+  if (const auto* stored = std::get_if<Stored>(&event)) {
+    return stored->blocks.empty() ? nullptr : &stored->blocks[0].name;
+  }
+  const auto* removed = std::get_if<Removed>(&event);
+  return removed == nullptr || removed->names.empty() ? nullptr : &removed->names[0];
+}
+
+}  // namespace
+
+// Asks the processor for what the fact, which is applied soon, looks up first: else events of one
+// block wait for memory, each in its turn.
+void StateMachine::LookAhead(const Fact& fact) {
+  const auto* frame = std::get_if<Frame>(&fact);
+  if (frame == nullptr) return;
+  if (frame->stream != ahead_.stream) {
+    const StreamFacts* stream = FindStream(frame->stream);
+    if (stream == nullptr || stream->contexts.empty()) return;
+    ahead_ = {frame->stream, *stream->contexts.begin()};
+  }
+  const std::size_t count = std::min(frame->events.size(), kEventsAhead);
+  for (const Event& event : std::span(frame->events).first(count)) {
+    if (const BlockName* name = FirstName(event)) index_.PrefetchName(ahead_.context, *name);
+  }
+}
 
 void StateMachine::ApplyFact(const Frame& fact) {
   StreamFacts* stream = Mutable(fact.stream);
@@ -25,6 +56,7 @@ void StateMachine::ApplyFact(const Frame& fact) {
 
 ContextId StateMachine::OpenContext(StreamFacts& stream,
                                     const std::optional<std::string>& lora_name) {
+  if (!lora_name && stream.own_context != 0) return stream.own_context;
   ContextKey key = stream.registration.Context();
   if (lora_name) key.lora_name = *lora_name;
   const ContextId id = index_.contexts().FindOrAdd(key);

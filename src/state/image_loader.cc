@@ -75,7 +75,7 @@ Status ImageLoader::OnRegistration(const ImageRegistration& piece) {
     return Damaged("stream " + std::to_string(piece.stream) + " has no context");
   }
   index_.contexts().RowOf(context, piece.stream, registration.instance_id, registration.dp_rank);
-  index_.contexts().context(context).registrations.fetch_add(1, std::memory_order_release);
+  state_->JoinContext(stream, context);
   return {};
 }
 
@@ -134,8 +134,10 @@ Status ImageLoader::OnStream(const StreamFacts& piece) {
   }
   StreamFacts& stream = found->second;
   Registration registration = std::move(stream.registration);
+  const ContextId own_context = stream.own_context;
   stream = piece;
   stream.registration = std::move(registration);
+  stream.own_context = own_context;
   stream.contexts.clear();
   for (const ContextId id : piece.contexts) {
     CONDUCTOR_ASSIGN_OR_RETURN(const ContextId context, ContextOf(id));

@@ -5,10 +5,17 @@
 #include "src/state/image_cut.h"
 
 namespace conductor {
+namespace {
+
+// Far enough for memory to answer, near enough for the answer to be still in the cache.
+constexpr std::size_t kFactsAhead = 4;
+
+}  // namespace
 
 void StateMachine::Apply(const Record& record) {
-  for (const Fact& fact : record.facts) {
-    std::visit([this](const auto& f) { ApplyFact(f); }, fact);
+  for (std::size_t i = 0; i < record.facts.size(); ++i) {
+    if (i + kFactsAhead < record.facts.size()) LookAhead(record.facts[i + kFactsAhead]);
+    std::visit([this](const auto& f) { ApplyFact(f); }, record.facts[i]);
     CloseContexts();
   }
   index_.Reclaim();
@@ -133,8 +140,17 @@ void StateMachine::ApplyFact(const Registered& fact) {
     index_.contexts().SetProfile(context_id, registration.hash_profile, /*of_engine=*/true);
   }
   index_.contexts().RowOf(context_id, id, registration.instance_id, registration.dp_rank);
-  context.registrations.fetch_add(1, std::memory_order_release);
+  JoinContext(stream, context_id);
   stream.contexts.insert(context_id);
+}
+
+// Its registration keeps the context from now on.
+void StateMachine::JoinContext(StreamFacts& stream, ContextId id) {
+  Context& context = index_.contexts().context(id);
+  context.registrations.fetch_add(1, std::memory_order_release);
+  const ContextProfile* profile = context.profile.load(std::memory_order_relaxed);
+  const bool same = profile != nullptr && profile->profile == stream.registration.hash_profile;
+  stream.own_context = context.has_engine_profile && same ? id : 0;
 }
 
 void StateMachine::ApplyFact(const Unregistered& fact) {

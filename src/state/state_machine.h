@@ -77,6 +77,7 @@ class StateMachine {
 
   // To be changed: an image that is being taken sees it first.
   StreamFacts* Mutable(StreamId id);
+  void LookAhead(const Fact& fact);
   // The context an event belongs to, opened when needed; 0 when it cannot be.
   ContextId OpenContext(StreamFacts& stream, const std::optional<std::string>& lora_name);
   void StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
@@ -84,6 +85,7 @@ class StateMachine {
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   bool EvictParts(const StreamFacts& stream, ContextId context, const Evicted& fact);
   bool ReplaceDevice(StreamFacts& stream, const PublisherSnapshot& fact);
+  void JoinContext(StreamFacts& stream, ContextId id);
   void RetireAll(StreamId stream);
   // After every change of the lost ranges.
   void ShowLostRanges(const StreamFacts& stream);
@@ -95,6 +97,11 @@ class StateMachine {
   std::map<std::string, StreamId> by_endpoint_;
   StreamId next_stream_ = 1;
   ImageCut* cut_ = nullptr;
+  // Where the frames ahead look first. Only a hint: it may be of a stream or context that is gone.
+  struct Ahead {
+    StreamId stream = 0;
+    ContextId context = 0;
+  } ahead_;
   PoolPlaces pool_places_;               // of the frame at hand
   std::string pool_slot_;                // of the pool object at hand; kept for its room
   std::vector<ContextId> unregistered_;  // contexts that lost a registration in this fact

@@ -42,6 +42,9 @@ struct StreamFacts {
 
   // --- the whole registration -------------------------------------------------------------------
   std::set<ContextId> contexts;  // registered for or stored into
+  // The one that it is registered for, if it is hashed as the registration says: both stay so for as
+  // long as the stream is registered. Else 0. Not a fact of its own.
+  ContextId own_context = 0;
   std::int64_t last_publisher_time_us = 0;
 
   // Counters; derived from the log, not part of the digest.
