@@ -217,6 +217,12 @@ std::optional<Fact> ReadOther(std::string_view bytes) {
 
 std::optional<Record> ReadCanonicalRecord(std::string_view body) {
   Record record;
+  // Facts are large, and moved one by one when the vector grows: count first.
+  std::size_t count = 0;
+  for (ForwardReader facts(body); facts.NextBytes(v1::Record::kFactsFieldNumber); ++count) {
+    facts.Bytes(v1::Record::kFactsFieldNumber);
+  }
+  record.facts.reserve(count);
   ForwardReader in(body);
   while (in.NextBytes(v1::Record::kFactsFieldNumber)) {
     const std::string_view bytes = in.Bytes(v1::Record::kFactsFieldNumber);

@@ -62,6 +62,7 @@ RunTable::View RunTable::Allocate(std::uint32_t slots) {
     base = kInRun | (index << kSlotBits) | (super.fresh++ << super.shift);
   }
   ++super.used;
+  ++in_use_;
   if (super.free_head == 0 && (super.fresh << super.shift) == kSlots) {
     SetRoom(index, false);
   }
@@ -94,7 +95,12 @@ void RunTable::Release(EntryId base) {
   super.runs[(base & kSlotMask) >> super.shift].next_sibling = super.free_head;
   super.free_head = base;
   if (!super.has_room) SetRoom(index, true);
-  if (--super.used == 0) FreeSuper(index);
+  // The last one with room stays, empty: the next run of its class is not far.
+  if (--super.used == 0 && room_[super.shift].count > 1) FreeSuper(index);
+  if (--in_use_ > 0) return;
+  for (Room& room : room_) {
+    while (room.count > 0) FreeSuper(room.First());
+  }
 }
 
 bool RunTable::NextRun(std::uint32_t* position, View* run) const {

@@ -173,6 +173,7 @@ class RunTable {
   std::uint32_t supers_end_ = 0;
   std::vector<std::uint32_t> free_supers_;
   std::array<Room, kClasses> room_;
+  std::size_t in_use_ = 0;  // runs that are allocated or wait to be reclaimed
   std::size_t bytes_ = 0;
 };
 

@@ -30,5 +30,24 @@ TEST(RunTableTest, ASuperblockThatWasMadeAnewIsNotVisitedAgain) {
   EXPECT_FALSE(runs.NextRun(&position, &visited)) << visited.base;
 }
 
+// Prompts that come block by block pass through every size: each would make and free a superblock.
+TEST(RunTableTest, AnEmptySuperblockStaysWhileOthersAreInUse) {
+  RetireList retired;
+  RunTable runs(retired);
+  const RunTable::View other = runs.Allocate(64);
+  const RunTable::View first = runs.Allocate(1);
+  const std::size_t bytes = runs.bytes();
+  runs.Retire(first);
+  retired.FreeAll();
+  EXPECT_EQ(runs.bytes(), bytes);
+  EXPECT_EQ(runs.Allocate(1).base, first.base);
+  EXPECT_EQ(runs.bytes(), bytes);
+
+  runs.Retire(first);
+  runs.Retire(other);
+  retired.FreeAll();
+  EXPECT_EQ(runs.bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace conductor
