@@ -17,10 +17,10 @@ CHURN = int(os.environ.get("CONDUCTOR_CHURN", "60000")) // SMALLER
 SEED = int(os.environ.get("CONDUCTOR_SEED", "35"))
 ROOT_BLOCKS = 8
 TAIL_BLOCKS = 10
-LIVE_TAILS = 500
+LIVE_TAILS = 500 // SMALLER
 SAMPLES = 10
 SNAPSHOT_EVENTS = 5_000 // SMALLER
-TAILS_PER_SNAPSHOT = 2_600 // SMALLER  # two events each, at least
+TAILS_PER_SNAPSHOT = 2_800 // SMALLER  # two events each, but for the first LIVE_TAILS
 MIB = 1 << 20
 
 
@@ -98,7 +98,8 @@ def test_bl_35_endless_churn_keeps_memory_and_disk(new_daemon, publisher):
     assert {sample["blocks"] for sample in samples} == {ROOT_BLOCKS + LIVE_TAILS * TAIL_BLOCKS}
     warm = samples[SAMPLES // 2]  # every buffer and table has been as large as it gets
     for sample in samples[SAMPLES // 2 :]:
-        assert sample["rss"] <= warm["rss"] * 1.05
+        # An instrumented process keeps what it freed for a while.
+        assert INSTRUMENTED or sample["rss"] <= warm["rss"] * 1.05
         assert sample["index"] <= warm["index"] * 1.05
         # Two snapshots, the log of two intervals, and RocksDB's write-ahead files.
         assert sample["disk"] <= 192 * MIB
