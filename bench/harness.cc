@@ -16,6 +16,7 @@
 #include "src/check.h"
 #include "src/hash/chain.h"
 #include "src/hash/fingerprint.h"
+#include "src/resident_memory.h"
 
 namespace conductor::bench {
 namespace {
@@ -112,12 +113,9 @@ double LoadAverage() {
   return getloadavg(load, 1) == 1 ? load[0] : -1;
 }
 
-std::uint64_t ResidentBytes() {
+std::uint64_t ResidentWithoutFreed() {
   malloc_trim(0);
-  std::ifstream in("/proc/self/statm");
-  std::uint64_t total = 0, resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return ResidentBytes();
 }
 
 }  // namespace conductor::bench

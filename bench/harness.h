@@ -138,6 +138,6 @@ std::string MachineLine();
 // The machine's load average of the last minute; negative: unknown.
 double LoadAverage();
 // Bytes of this process in memory, after the allocator gave back what it can.
-std::uint64_t ResidentBytes();
+std::uint64_t ResidentWithoutFreed();
 
 }  // namespace conductor::bench

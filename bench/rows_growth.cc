@@ -95,7 +95,7 @@ Status RunChurn(const Settings& settings, Report& report) {
     // Other content each time: what a table keeps of the old is seen.
     const PromptSource source(settings.seed + cycle);
     CONDUCTOR_RETURN_IF_ERROR(FillAndEmpty(rig, source, prompts));
-    if (cycle == 0) first_resident = static_cast<double>(ResidentBytes());
+    if (cycle == 0) first_resident = static_cast<double>(ResidentWithoutFreed());
   }
   const std::size_t left = rig.index().bytes() - std::min(rig.index().bytes(), empty_bytes);
   Checksum check;
@@ -109,7 +109,7 @@ Status RunChurn(const Settings& settings, Report& report) {
   report.Add({.work = what + "resident, of the first",
               .unit = "index",
               .measure = Measure::kTimes,
-              .repeats = {static_cast<double>(ResidentBytes()) / first_resident},
+              .repeats = {static_cast<double>(ResidentWithoutFreed()) / first_resident},
               .bar = 1.05,
               .checksum = check.value()});
   return {};

@@ -21,12 +21,12 @@ Status RunShape(const Settings& settings, const Shape& shape, std::size_t holder
   const auto blocks = static_cast<double>(prompts * shape.run_blocks);
 
   StateRig rig(holders);
-  const std::uint64_t resident_before = ResidentBytes();
+  const std::uint64_t resident_before = ResidentWithoutFreed();
   const std::size_t gauge_before = rig.index().bytes();
   for (std::size_t p = 0; p < prompts; ++p) {
     for (std::size_t h = 0; h < holders; ++h) rig.StorePrompt(source, h, p, shape.run_blocks);
   }
-  const std::uint64_t resident_after = ResidentBytes();
+  const std::uint64_t resident_after = ResidentWithoutFreed();
   if (rig.index().blocks() != prompts * shape.run_blocks) return Wrong(what + ": blocks missing");
   for (std::size_t h = 0; h < holders; ++h) {
     if (rig.index().BlocksOf(h + 1, Tier::kDevice) == prompts * shape.run_blocks) continue;

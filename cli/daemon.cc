@@ -13,6 +13,7 @@
 #include "cli/disk_error.h"
 #include "cli/logging.h"
 #include "cli/ports_file.h"
+#include "cli/spare_memory.h"
 #include "cli/system_clock.h"
 #include "cli/text.h"
 #include "conductor_version.h"
@@ -111,6 +112,7 @@ struct Daemon::Parts {
   bool stopped = false;
   std::string phase;
   std::int64_t progress_logged_ms = 0;
+  SpareMemory spare_memory;
 };
 
 Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -190,7 +192,16 @@ Readiness Daemon::Observe() {
     parts_->phase = readiness.phase;
     parts_->progress_logged_ms = now_ms;
   }
+  if (parts_->spare_memory.IsDue(now_ms)) GiveBackMemory(now_ms);
   return readiness;
+}
+
+void Daemon::GiveBackMemory(std::int64_t now_ms) {
+  const auto given_back = parts_->spare_memory.Look(parts_->service->AccountedBytes(), now_ms);
+  if (!given_back) return;
+  const std::int64_t took_ms = parts_->clock.MonotonicMs() - now_ms;
+  LogLine(LogLevel::kInfo, "event=memory_given_back bytes=" + std::to_string(*given_back) +
+                               " took_ms=" + std::to_string(took_ms));
 }
 
 void Daemon::Stop() {

@@ -43,6 +43,7 @@ class Daemon {
  private:
   struct Parts;
   explicit Daemon(std::unique_ptr<Parts> parts);
+  void GiveBackMemory(std::int64_t now_ms);
   std::unique_ptr<Parts> parts_;
 };
 

@@ -96,6 +96,11 @@ std::size_t ApplyQueue::frames() const {
   return frames_.size();
 }
 
+std::size_t ApplyQueue::bytes() const {
+  MutexLock lock(mutex_);
+  return bytes_;
+}
+
 std::size_t ApplyQueue::commands() const {
   MutexLock lock(mutex_);
   return commands_.size();

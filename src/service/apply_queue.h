@@ -57,6 +57,7 @@ class ApplyQueue {
   void Stop();
   bool stopping() const;
   std::size_t frames() const;
+  std::size_t bytes() const;
   std::size_t commands() const;
 
  private:

@@ -195,6 +195,9 @@ Result<StatusView> ConductorService::GetStatus() const {
 std::vector<MetricSample> ConductorService::CollectMetrics() const {
   return impl_->CollectMetrics();
 }
+std::uint64_t ConductorService::AccountedBytes() const {
+  return impl_->AccountedBytes();
+}
 Result<SnapshotInfo> ConductorService::CreateSnapshot() {
   return impl_->CreateSnapshot();
 }

@@ -73,6 +73,8 @@ class ConductorService final : public Service, public FactSink, public DigestSou
   Result<LogLines> InspectLog(Seq from, std::uint32_t count_max, StreamId stream) const override;
   Result<std::vector<std::string>> InspectBlock(std::uint64_t hash) const override;
   const Limits& limits() const override;
+  // Memory that is known to be in use: of the index, and of the frames that wait for it.
+  std::uint64_t AccountedBytes() const;
 
   bool Offer(StreamId stream, std::vector<Fact>& facts, std::size_t bytes) override;
   void OnStreamState(StreamId stream, StreamState state) override;

@@ -49,6 +49,7 @@ class ConductorService::Impl {
   Readiness GetReadiness() const;
   Result<StatusView> GetStatus() const;
   std::vector<MetricSample> CollectMetrics() const;
+  std::uint64_t AccountedBytes() const;
 
   // --- commands (conductor_service.cc)
   // --------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/hex.h"
+#include "src/resident_memory.h"
 #include "src/service/service_impl.h"
 #include "src/service/state_views.h"
 
@@ -141,6 +142,12 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   return view;
 }
 
+std::uint64_t ConductorService::Impl::AccountedBytes() const {
+  const std::uint64_t waiting = queue_.bytes();
+  MutexLock lock(catalogue_mutex_);
+  return waiting + state().index().bytes();
+}
+
 std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
   std::vector<MetricSample> samples;
   const auto add = [&](std::string name, std::string help, double value, bool counter = false) {
@@ -171,6 +178,8 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
       static_cast<double>(queue_.commands()));
   add("queue_frames", "Frames that wait for the apply thread",
       static_cast<double>(queue_.frames()));
+  add("resident_bytes", "Memory of the process that is resident",
+      static_cast<double>(ResidentBytes()));
   add("queries_total", "Queries answered", static_cast<double>(queries_.load()), true);
   add("query_tokens_total", "Prompt tokens asked for", static_cast<double>(asked_tokens_.load()),
       true);

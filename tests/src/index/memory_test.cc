@@ -10,20 +10,13 @@
 #include <cstdlib>
 
 #include "src/index/mix.h"
+#include "src/resident_memory.h"
 #include "tests/src/state/state_world.h"
 
 namespace conductor {
 namespace {
 
 constexpr std::size_t kRecordBlocks = 4'096;
-
-std::size_t ResidentBytes() {
-  unsigned long size = 0, resident = 0;
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%lu %lu", &size, &resident) != 2) std::abort();
-  std::fclose(file);
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 struct Growth {
   std::size_t gauge = 0, resident = 0;
