@@ -32,6 +32,7 @@ std::string PrefixIndex::Inconsistency() const {
   };
   for (EntryId id = 1; id < entries_.end_id(); ++id) {
     const Entry& e = entries_[id];
+    expect(e.in_use || e.full_digest.load() == 0, "a digest of no block", id);
     if (!e.in_use) continue;
     check_children(id, e.first_child);
     if (e.scope == kSharedScope) {

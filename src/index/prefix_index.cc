@@ -139,6 +139,10 @@ EntryId PrefixIndex::FindOrAdd(ContextId context, Scope scope, NameRef name) {
 void PrefixIndex::FreeEntry(EntryId id) {
   Entry& e = entries_[id];
   e.in_use = false;
+  // A hole's, when it was in a run: it would be that of the next block here.
+  if (const DigestId digest = e.full_digest.exchange(0, std::memory_order_acq_rel)) {
+    digests_.Retire(digest);
+  }
   if (e.scope == kSharedScope) --contexts_.context(e.context).shared_entries;
   const std::uint64_t hash = NameHash(e.context, e.scope, e.projected);
   const EntryId next = e.next_name.load(std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/index/digest_table.h"
+#include "src/hash/fingerprint.h"
 #include "src/index/mix.h"
 #include "tests/src/state/state_world.h"
 
@@ -131,6 +132,27 @@ TEST(DigestsTest, BlocksThatAreGoneLeaveRoom) {
   }
   EXPECT_EQ(blocks.CountDigests(0, kKept / 2), kKept / 2);
   EXPECT_EQ(blocks.Inconsistency(), "");
+}
+
+// The next block in its place would be compared with that.
+TEST(DigestsTest, AHoleOfARunThatIsTakenApartLeavesNone) {
+  StateWorld world;
+  const StreamId a = world.Register("a");
+  world.Store(a, NamesFrom(100, 6), std::nullopt, ContentsFrom(1, 6), {});
+  Stored again;
+  again.extra_keys_on_wire = true;
+  again.block_length = kTestBlockSize;
+  again.parent = Name(101);
+  again.blocks = {{Name(102), FingerprintV1(TokensOf({3}), {}), HashCheck::kEqual}};
+  again.last_digest = DigestOfNumber(102);
+  world.Apply(a, again);
+  world.Remove(a, {Name(102), Name(102), Name(103)});
+  // The second hole's name comes back as another block: the run is taken apart, the first one goes.
+  world.Store(a, {Name(103)}, Name(101), {9}, {});
+  const PrefixIndex& index = world.state->index();
+  const ContextId context = index.contexts().Find(StateWorld::Key());
+  EXPECT_EQ(index.FindName(context, kSharedScope, {102, {}}), 0u);
+  EXPECT_EQ(index.Inconsistency(), "");
 }
 
 TEST(DigestTableTest, GoesRoundThoseThatAreLeft) {
