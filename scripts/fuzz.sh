@@ -19,7 +19,7 @@ case "$seconds" in
   '' | *[!0-9]*) echo "fuzz.sh: expected seconds, got '$seconds'" >&2; exit 2 ;;
 esac
 all="engine_payload store_payload object_key replay_reply snapshot http_body http_framing"
-all+=" http2_session log_record config operations"
+all+=" http2_session log_record snapshot_file config operations"
 targets=${*:-$all}
 jobs=${JOBS:-1}
 seed=${CONDUCTOR_SEED:-$RANDOM}
