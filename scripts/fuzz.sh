@@ -32,7 +32,8 @@ done
 
 cmake --preset fuzz >/dev/null
 # shellcheck disable=SC2046,SC2086
-cmake --build --preset fuzz -j "${BUILD_JOBS:-$(nproc)}" --target $(printf 'fuzz_%s ' $targets) >/dev/null
+cmake --build --preset fuzz -j "${BUILD_JOBS:-$(nproc)}" --target $(printf 'fuzz_%s ' $targets) \
+  >build-fuzz/log || { tail -n 40 build-fuzz/log >&2; exit 1; }
 
 run() {
   local target=$1 program=build-fuzz/fuzz/fuzz_$1

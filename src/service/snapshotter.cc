@@ -135,7 +135,7 @@ void Snapshotter::Begin(StateMachine& state, Seq seq) {
   taking_ = std::exchange(waiting_, {});
   begun_ms_ = last_ms_;
   view_.percent = 0;
-  job_.emplace();
+  job_ = Job{};
   job_->seq = seq;
   changed_.NotifyAll();
 }
