@@ -5,12 +5,12 @@
 
 namespace conductor {
 
-HolderId PrefixIndex::PoolHolder(const PoolObject& object) {
+HolderId PrefixIndex::PoolHolder(const PoolArrival& object) {
   return holders_.Current({object.stream, object.context, object.tier, false, object.pool}, kNoRow);
 }
 
 // The parts a pool has of one name are facts of its own, complete or not.
-void PrefixIndex::MixParts(HolderId holder, const PoolObject& object,
+void PrefixIndex::MixParts(HolderId holder, const PoolArrival& object,
                            const PartTable::Change& change) {
   const auto mix = [&](Sum128 parts) -> Sum128 {
     if (parts == 0) return 0;
@@ -22,25 +22,25 @@ void PrefixIndex::MixParts(HolderId holder, const PoolObject& object,
   sum += mix(change.mix_after);
 }
 
-PrefixIndex::Outcome PrefixIndex::StorePart(const PoolObject& object) {
+StoreOutcome PrefixIndex::StorePart(const PoolArrival& object) {
   const HolderId holder = PoolHolder(object);
   if (fragments() + parts_.incomplete() >= kFragmentsMax && !parts_.Knows(holder, object.name)) {
     const bool joins = LiveShared(object.context, object.name) != 0;
-    if (!joins || object.parts_needed > 1) return Outcome::kFragmentLimit;
+    if (!joins || object.parts_needed > 1) return StoreOutcome::kFragmentLimit;
   }
   const PartTable::Change change =
       parts_.Add(holder, object.parts_needed, object.name, object.part);
-  if (change.outcome == PartTable::Outcome::kTooMany) return Outcome::kFragmentLimit;
-  if (change.outcome == PartTable::Outcome::kUnchanged) return Outcome::kStored;
+  if (change.outcome == PartTable::Outcome::kTooMany) return StoreOutcome::kFragmentLimit;
+  if (change.outcome == PartTable::Outcome::kUnchanged) return StoreOutcome::kStored;
   MixParts(holder, object, change);
-  if (change.before || !change.after) return Outcome::kStored;
+  if (change.before || !change.after) return StoreOutcome::kStored;
   const EntryId id = FindOrAdd(object.context, kSharedScope, {object.name, {}});
   if (!IsLive(id)) Purge(id);  // dead but not yet cleaned up
   AddHolder(id, holder, 1);
-  return Outcome::kStored;
+  return StoreOutcome::kStored;
 }
 
-bool PrefixIndex::RemovePart(const PoolObject& object) {
+bool PrefixIndex::RemovePart(const PoolArrival& object) {
   const HolderId holder =
       holders_.FindCurrent({object.stream, object.context, object.tier, false, object.pool});
   if (holder == 0) return false;
@@ -51,7 +51,7 @@ bool PrefixIndex::RemovePart(const PoolObject& object) {
   return true;
 }
 
-void PrefixIndex::LosePart(HolderId holder, const PoolObject& object,
+void PrefixIndex::LosePart(HolderId holder, const PoolArrival& object,
                            const PartTable::Change& change) {
   MixParts(holder, object, change);
   if (!change.before || change.after) return;
@@ -60,7 +60,7 @@ void PrefixIndex::LosePart(HolderId holder, const PoolObject& object,
   if (!IsLive(id)) PurgeAndRelease(id);
 }
 
-bool PrefixIndex::EvictParts(const PoolObject& object) {
+bool PrefixIndex::EvictParts(const PoolArrival& object) {
   bool found = false;
   auto it = holders_.current().lower_bound({object.stream, object.context, object.tier});
   for (; it != holders_.current().end(); ++it) {

@@ -49,7 +49,7 @@ EntryId PrefixIndex::ParentFor(const Arrival& arrival, Scope scope) {
       scope == kSharedScope ? NameRef{arrival.parent->projected, {}} : NameRef{*arrival.parent});
 }
 
-PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
+StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
   const BlockName& name = *arrival.name;
   const auto own_scope = static_cast<Scope>(arrival.stream);
   EntryId resolved = 0;
@@ -63,9 +63,9 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
   EntryId id = FindLive(arrival.context, scope, name);
   if (id == 0 && IsFragment(block_class)) id = LiveShared(arrival.context, name.projected);
   if (id != 0 && HasLink(id)) {
-    if (!SaysTheSame(id, arrival, block_class)) return {Outcome::kContradiction, 0};
+    if (!SaysTheSame(id, arrival, block_class)) return {StoreOutcome::kContradiction, 0};
     AddHolder(id, HolderFor(arrival, id), 1);
-    return {Outcome::kStored, id};
+    return {StoreOutcome::kStored, id};
   }
 
   const bool fresh = id == 0;
@@ -75,11 +75,11 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
   }
   if (DropCycle(id, arrival)) {
     ReleaseIfUnused(id);
-    return {Outcome::kCycle, 0};
+    return {StoreOutcome::kCycle, 0};
   }
   if (fresh && IsFragment(block_class) && fragments() >= kFragmentsMax) {
     ReleaseIfUnused(id);
-    return {Outcome::kFragmentLimit, 0};
+    return {StoreOutcome::kFragmentLimit, 0};
   }
   if (scope == kSharedScope) {
     id = PlaceShared(id, arrival, resolved);
@@ -93,17 +93,16 @@ PrefixIndex::StoreResult PrefixIndex::StoreBlock(const Arrival& arrival) {
   Settle(id);
   // What was attached below it may have made its run grow.
   const bool moved = IsInRun(id) && !runs_.IsInUse(id);
-  return {Outcome::kStored, moved ? FindMoved(id) : id};
+  return {StoreOutcome::kStored, moved ? FindMoved(id) : id};
 }
 
-PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stream,
-                                                std::uint32_t row, Tier tier,
-                                                const BlockName& name) {
+StoreResult PrefixIndex::StoreName(ContextId context, StreamId stream, std::uint32_t row, Tier tier,
+                                   const BlockName& name) {
   const auto own_scope = static_cast<Scope>(stream);
   EntryId id = Resolve(context, own_scope, name);
   const bool fresh = id == 0;
   if (fresh) {
-    if (fragments() >= kFragmentsMax) return {Outcome::kFragmentLimit, 0};
+    if (fragments() >= kFragmentsMax) return {StoreOutcome::kFragmentLimit, 0};
     id = FindOrAdd(context, own_scope, name);
     Purge(id);
     SetClass(id, BlockClass::kNameOnly);
@@ -111,7 +110,7 @@ PrefixIndex::StoreResult PrefixIndex::StoreName(ContextId context, StreamId stre
   const bool unproven = ClassOf(id) == BlockClass::kUnproven;
   AddHolder(id, holders_.Current({stream, context, tier, unproven}, row), 1);
   if (fresh) Settle(id);
-  return {Outcome::kStored, id};
+  return {StoreOutcome::kStored, id};
 }
 
 std::pair<EntryId, HolderId> PrefixIndex::FindHeld(ContextId context, StreamId stream, Tier tier,

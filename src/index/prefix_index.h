@@ -40,9 +40,11 @@
 #include <vector>
 
 #include "src/fact.h"
+#include "src/index/arrival.h"
 #include "src/index/change_watch.h"
 #include "src/index/chunked_array.h"
 #include "src/index/context_table.h"
+#include "src/index/copy_key.h"
 #include "src/index/digest_table.h"
 #include "src/index/entry.h"
 #include "src/index/epoch.h"
@@ -60,28 +62,7 @@ namespace conductor {
 
 class PrefixIndex {
  public:
-  enum class Outcome { kStored, kContradiction, kCycle, kFragmentLimit };
-  struct StoreResult {
-    Outcome outcome = Outcome::kStored;
-    EntryId entry = 0;  // the block's entry when stored
-  };
-  // One block of a stored event that carries tokens.
-  struct Arrival {
-    ContextId context = 0;
-    StreamId stream = 0;
-    std::uint32_t row = 0;
-    Tier tier = Tier::kDevice;
-    const BlockName* name = nullptr;
-    const BlockName* parent = nullptr;  // none: the root that `salt` selects
-    std::optional<SaltDigest> salt;
-    EntryId above = 0;  // what the parent's name means (AsParent); 0 or gone: it is looked up
-    std::uint64_t fingerprint = 0;
-    std::uint32_t length = 0;
-    HashCheck check = HashCheck::kNotComputed;
-    bool extra_keys_on_wire = false;
-    // A block that differs without extra keys on the wire is name-only (else: unproven).
-    bool differs_is_name_only = false;
-  };
+  using Arrival = BlockArrival;
 
   PrefixIndex();
   ~PrefixIndex();
@@ -108,21 +89,11 @@ class PrefixIndex {
                            std::span<const BlockName> names);
   // All copies.
   bool Evict(ContextId context, StreamId stream, Tier tier, const BlockName& name);
-  // One object of a pool: a part of a block, which belongs to a name and to no place.
-  struct PoolObject {
-    ContextId context = 0;
-    StreamId stream = 0;
-    PoolId pool = 0;
-    Tier tier = Tier::kCpuShare;
-    std::uint64_t name = 0;
-    PartTable::Part part;
-    std::size_t parts_needed = 1;  // slots that make the block present
-  };
-  Outcome StorePart(const PoolObject& object);
+  StoreOutcome StorePart(const PoolArrival& object);
   // False: the pool has no such part.
-  bool RemovePart(const PoolObject& object);
+  bool RemovePart(const PoolArrival& object);
   // All parts of the name in every pool of the stream.
-  bool EvictParts(const PoolObject& object);
+  bool EvictParts(const PoolArrival& object);
   // Retires every current holder of the stream for which `which` is true.
   void RetireHolders(StreamId stream, const std::function<bool(const HolderKey&)>& which);
   // The same in two steps: between them the old generations still have their blocks, so that what
@@ -340,17 +311,6 @@ class PrefixIndex {
   MixFacts FactsForMix(EntryId id) const;
   Sum128 Mix(EntryId id, std::uint32_t copies) const;
   Sum128 MixRange(const RunTable::View& run, std::uint32_t slot, std::uint32_t count) const;
-  struct CopyKey {
-    std::uint64_t name;  // a shared name, which is one in its holder's context; else 0
-    EntryId entry;       // of other names
-    HolderId holder;
-    bool operator==(const CopyKey&) const = default;
-  };
-  struct CopyKeyHash {
-    std::size_t operator()(const CopyKey& key) const {
-      return HashMix(key.name ^ key.entry, key.holder);
-    }
-  };
   CopyKey CopyKeyOf(EntryId id, HolderId holder) const;
   std::uint32_t Copies(EntryId id, HolderId holder) const;
   void SetCopies(EntryId id, HolderId holder, std::uint32_t copies);  // 1 or less: nothing to keep
@@ -385,9 +345,9 @@ class PrefixIndex {
   HolderId HolderFor(const Arrival& arrival, EntryId id);
 
   // Pools (index_pools.cc).
-  HolderId PoolHolder(const PoolObject& object);
-  void LosePart(HolderId holder, const PoolObject& object, const PartTable::Change& change);
-  void MixParts(HolderId holder, const PoolObject& object, const PartTable::Change& change);
+  HolderId PoolHolder(const PoolArrival& object);
+  void LosePart(HolderId holder, const PoolArrival& object, const PartTable::Change& change);
+  void MixParts(HolderId holder, const PoolArrival& object, const PartTable::Change& change);
 
   // Joins, orphans and cycles (index_attach.cc).
   struct Waiting;

@@ -205,7 +205,7 @@ inline void PrefixIndex::SetParent(EntryId child, EntryId parent) {
   field.store(parent, std::memory_order_release);
 }
 
-inline PrefixIndex::CopyKey PrefixIndex::CopyKeyOf(EntryId id, HolderId holder) const {
+inline CopyKey PrefixIndex::CopyKeyOf(EntryId id, HolderId holder) const {
   return ScopeOf(id) == kSharedScope ? CopyKey{ProjectedOf(id), 0, holder} : CopyKey{0, id, holder};
 }
 

@@ -120,9 +120,9 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
     arrival.name = &block.name;
     arrival.fingerprint = block.fingerprint;
     arrival.check = block.check;
-    const PrefixIndex::StoreResult result = StoreBlock(stream, &arrival);
-    if (result.outcome != PrefixIndex::Outcome::kStored) {
-      std::uint64_t& counter = result.outcome == PrefixIndex::Outcome::kFragmentLimit
+    const StoreResult result = StoreBlock(stream, &arrival);
+    if (result.outcome != StoreOutcome::kStored) {
+      std::uint64_t& counter = result.outcome == StoreOutcome::kFragmentLimit
                                    ? stream.fragments_rejected
                                    : stream.blocks_rejected;
       counter += event.blocks.size() - i;
@@ -136,10 +136,9 @@ void StateMachine::StoreTokens(StreamFacts& stream, ContextId context, std::uint
   if (event.last_digest) index_.SetFullDigest(last, *event.last_digest);
 }
 
-PrefixIndex::StoreResult StateMachine::StoreBlock(StreamFacts& stream,
-                                                  PrefixIndex::Arrival* arrival) {
+StoreResult StateMachine::StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival) {
   if (arrival->parent != nullptr && SameName(*arrival->parent, *arrival->name)) {
-    return {PrefixIndex::Outcome::kCycle, 0};  // its own parent, whatever it says
+    return {StoreOutcome::kCycle, 0};  // its own parent, whatever it says
   }
   if (arrival->check == HashCheck::kEqual && !stream.verified_ever) {
     // The profile is right: what differed before was salted, under a key that holds no salt.
@@ -155,7 +154,7 @@ void StateMachine::StoreNames(StreamFacts& stream, ContextId context, std::uint3
                               const Stored& event) {
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
     const auto result = index_.StoreName(context, stream.id, row, event.tier, event.blocks[i].name);
-    if (result.outcome != PrefixIndex::Outcome::kStored) {
+    if (result.outcome != StoreOutcome::kStored) {
       stream.fragments_rejected += event.blocks.size() - i;
       return;
     }

@@ -56,9 +56,9 @@ PartTable::Part PartOf(const PoolParts& totals, std::string_view part, std::stri
 
 }  // namespace
 
-PrefixIndex::PoolObject StateMachine::ObjectOf(const StreamFacts& stream, const PoolObject& event,
-                                               bool stores) {
-  PrefixIndex::PoolObject object;
+PoolArrival StateMachine::ObjectOf(const StreamFacts& stream, const PoolObject& event,
+                                   bool stores) {
+  PoolArrival object;
   object.stream = stream.id;
   object.tier = event.tier;
   object.name = event.name.projected;
@@ -80,7 +80,7 @@ PrefixIndex::PoolObject StateMachine::ObjectOf(const StreamFacts& stream, const 
 }
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
-  const PrefixIndex::PoolObject object = ObjectOf(stream, event, /*stores=*/true);
+  const PoolArrival object = ObjectOf(stream, event, /*stores=*/true);
   if (object.context == 0 || object.pool == 0) {
     ++stream.blocks_rejected;
     return;
@@ -89,18 +89,18 @@ void StateMachine::ApplyEvent(StreamFacts& stream, const PoolStored& event) {
     index_.contexts().SetProfile(object.context, stream.registration.hash_profile,
                                  /*of_engine=*/false);
   }
-  const bool stored = index_.StorePart(object) == PrefixIndex::Outcome::kStored;
+  const bool stored = index_.StorePart(object) == StoreOutcome::kStored;
   ++(stored ? stream.blocks_stored : stream.fragments_rejected);
 }
 
 void StateMachine::ApplyEvent(StreamFacts& stream, const PoolRemoved& event) {
-  const PrefixIndex::PoolObject object = ObjectOf(stream, event, /*stores=*/false);
+  const PoolArrival object = ObjectOf(stream, event, /*stores=*/false);
   const bool known = object.context != 0 && object.pool != 0 && index_.RemovePart(object);
   ++(known ? stream.blocks_removed : stream.remove_unknown);
 }
 
 bool StateMachine::EvictParts(const StreamFacts& stream, ContextId context, const Evicted& fact) {
-  PrefixIndex::PoolObject object;
+  PoolArrival object;
   object.context = context;
   object.stream = stream.id;
   object.tier = fact.tier;

@@ -292,7 +292,7 @@ std::size_t ImageCut::SaveCopies(std::uint32_t shard) {
   if (!status_ || shard >= copy_shards_ || copies_.Has(shard)) return 1;
   copies_.Add(shard);
   std::size_t count = 1;
-  index_.copies_.ForShard(shard, [&](const PrefixIndex::CopyKey& key, std::uint32_t copies) {
+  index_.copies_.ForShard(shard, [&](const CopyKey& key, std::uint32_t copies) {
     if (HolderAt(key.holder) == nullptr) return;
     ++count;
     const ImageName name =

@@ -330,7 +330,7 @@ Status ImageLoader::OnParts(const ImageParts& piece) {
   if (key.pool == 0 || index_.parts_.Knows(id, piece.name)) {
     return Damaged("parts of block " + Hex64(piece.name) + " of no pool, or twice");
   }
-  PrefixIndex::PoolObject object;
+  PoolArrival object;
   object.context = key.context;
   object.name = piece.name;
   object.parts_needed = PartSlotsNeeded(state_->streams_.at(key.stream).registration.pool_parts);

@@ -73,7 +73,7 @@ class StateMachine {
   void ApplyEvent(StreamFacts& stream, const PoolStored& event);
   void ApplyEvent(StreamFacts& stream, const PoolRemoved& event);
   void ApplyEvent(StreamFacts& stream, const PoolCleared& event);
-  PrefixIndex::PoolObject ObjectOf(const StreamFacts& stream, const PoolObject& event, bool stores);
+  PoolArrival ObjectOf(const StreamFacts& stream, const PoolObject& event, bool stores);
 
   // To be changed: an image that is being taken sees it first.
   StreamFacts* Mutable(StreamId id);
@@ -81,7 +81,7 @@ class StateMachine {
   // The context an event belongs to, opened when needed; 0 when it cannot be.
   ContextId OpenContext(StreamFacts& stream, const std::optional<std::string>& lora_name);
   void StoreTokens(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
-  PrefixIndex::StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
+  StoreResult StoreBlock(StreamFacts& stream, PrefixIndex::Arrival* arrival);
   void StoreNames(StreamFacts& stream, ContextId context, std::uint32_t row, const Stored& event);
   bool EvictParts(const StreamFacts& stream, ContextId context, const Evicted& fact);
   bool ReplaceDevice(StreamFacts& stream, const PublisherSnapshot& fact);
