@@ -8,9 +8,9 @@
 
 namespace conductor::storage {
 
-rocksdb::Status WriteFirst(LogStore& store, Seq first) {
+rocksdb::Status WriteFirst(LogStore& store, Seq first, bool sync) {
   const auto key = EncodeSeqKey(first);
-  return store.db->Put(MakeWriteOptions(true), store.meta, kFirstKey,
+  return store.db->Put(MakeWriteOptions(sync), store.meta, kFirstKey,
                        rocksdb::Slice(key.data(), key.size()));
 }
 

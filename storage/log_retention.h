@@ -8,8 +8,8 @@
 
 namespace conductor::storage {
 
-// On disk when it returns: the log begins at `first`, whatever lies before.
-rocksdb::Status WriteFirst(LogStore& store, Seq first);
+// `sync`: it is on disk when this returns. The log begins at `first`, whatever lies before.
+rocksdb::Status WriteFirst(LogStore& store, Seq first, bool sync);
 
 // Removes whole files that hold nothing from `first` on. What they said is not looked for again, so
 // this may be left out, fail half-way, or be done at the next start.

@@ -322,7 +322,7 @@ Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& option
 // flush, does not look for it then, and makes no checkpoint beside one. So a key is written again
 // and flushed; and allowing deletions looks for all that can go.
 Status ForgetRecoveredWals(const LogStoreOptions& options, LogStore* store) {
-  rocksdb::Status done = WriteFirst(*store, store->report.first);
+  rocksdb::Status done = WriteFirst(*store, store->report.first, /*sync=*/true);
   if (done.ok()) done = store->db->Flush(rocksdb::FlushOptions(), store->meta);
   if (done.ok()) done = store->db->DisableFileDeletions();
   if (done.ok()) done = store->db->EnableFileDeletions(/*force=*/false);

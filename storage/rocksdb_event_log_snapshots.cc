@@ -38,7 +38,7 @@ Status RocksDbEventLog::GoOnBehind(const std::vector<SnapshotInfo>& snapshots) {
       continue;
     }
     if (!options_.read_only) {
-      const rocksdb::Status moved = WriteFirst(*store_, snapshot.seq + 1);
+      const rocksdb::Status moved = WriteFirst(*store_, snapshot.seq + 1, /*sync=*/true);
       if (!moved.ok()) return tl::unexpected(FromRocksDb(moved, Named() + ": first record"));
     }
     store_->report.only_in_snapshot = snapshot.seq - LastSeq();
@@ -76,7 +76,8 @@ Status RocksDbEventLog::DropBelow(Seq first) {
   if (first > FirstSeq()) {
     const std::lock_guard<std::mutex> write_lock(write_mutex_);
     CONDUCTOR_RETURN_IF_ERROR(CheckWritable());
-    const rocksdb::Status moved = WriteFirst(*store_, first);
+    // Synced below, where appends do not wait for the disk.
+    const rocksdb::Status moved = WriteFirst(*store_, first, /*sync=*/false);
     // The write-ahead file is the log's too: what it did not take, or sync, ends the handle.
     if (!moved.ok()) return End(moved, "first record");
     first_.store(first, std::memory_order_release);

@@ -17,8 +17,8 @@ bool ConductorService::Impl::StayBelowCaps() {
   do {
     if (writer_.failed()) return true;
     const std::uint64_t before = state().index().blocks();
-    const Record record = cap_.NextSlice(state());
-    if (!record.facts.empty()) {
+    const auto record = std::make_shared<const Record>(cap_.NextSlice(state()));
+    if (!record->facts.empty()) {
       bool applied = false;
       if (!CommitEvictions(record, &applied)) return false;
       const std::uint64_t after = state().index().blocks();
@@ -32,10 +32,11 @@ bool ConductorService::Impl::StayBelowCaps() {
   return true;
 }
 
-bool ConductorService::Impl::CommitEvictions(const Record& record, bool* applied) {
-  auto seq = writer_.Write(record, record.facts.size() * kEvictedBytes, /*synced=*/false);
+bool ConductorService::Impl::CommitEvictions(const std::shared_ptr<const Record>& record,
+                                             bool* applied) {
+  auto seq = writer_.Write(record, record->facts.size() * kEvictedBytes);
   if (seq) {
-    Apply(record, *seq);
+    Apply(*record, *seq);
     *applied = true;
     return true;
   }
@@ -48,7 +49,7 @@ bool ConductorService::Impl::CommitEvictions(const Record& record, bool* applied
     case Recovered::kStopping:
       return false;
     case Recovered::kPresent:
-      Apply(record, writer_.appended());
+      Apply(*record, writer_.appended());
       *applied = true;
       return true;
     case Recovered::kRebuilt:

@@ -127,7 +127,7 @@ void ConductorService::Impl::AddToBatch(Batch& batch, UnregisterCommand command)
 
 void ConductorService::Impl::FlushBatch(Batch& batch) {
   if (batch.record.facts.empty()) return;
-  auto seq = writer_.Write(batch.record, 0, /*synced=*/true);
+  auto seq = writer_.WriteSynced(batch.record);
   if (!seq && seq.error().code == ErrorCode::kInvalidArgument) {
     batch.Answer(seq.error());
     StartStreams();

@@ -95,7 +95,12 @@ void ConductorService::Impl::Apply(const Record& record, Seq seq) {
 // --- frames -----------------------------------------------------------------------------------
 
 bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> frames) {
-  Record record;
+  // Shared with the writer, which keeps it until it is on disk.
+  const auto group = std::make_shared<Record>();
+  Record& record = *group;
+  std::size_t count = 0;
+  for (const ApplyQueue::FrameItem& item : frames) count += item.facts.size();
+  record.facts.reserve(count);
   std::size_t bytes = 0;
   std::vector<std::size_t> ends;  // of each item's facts
   for (ApplyQueue::FrameItem& item : frames) {
@@ -108,7 +113,7 @@ bool ConductorService::Impl::CommitFrames(std::vector<ApplyQueue::FrameItem> fra
   }
   if (record.facts.empty()) return true;
   while (true) {
-    auto seq = writer_.Write(record, bytes, /*synced=*/false);
+    auto seq = writer_.Write(group, bytes);
     if (seq) {
       Apply(record, *seq);
       return true;

@@ -1,6 +1,7 @@
 #include "src/service/log_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace conductor {
 
@@ -40,9 +41,8 @@ void LogWriter::MarkSynced(Seq seq) {
   }
 }
 
-Result<Seq> LogWriter::Write(const Record& record, std::size_t bytes, bool synced) {
+Result<Seq> LogWriter::Append(const Record& record, bool sync) {
   if (failed()) return MakeError(ErrorCode::kUnavailable, error());
-  const bool sync = synced || policy_ == LogSync::kAlways;
   auto seq = log_.Append(std::span(&record, 1), sync ? Durability::kSynced : Durability::kBuffered);
   if (!seq) {
     // A record that the format does not take is no fault of the log: nothing was written.
@@ -53,8 +53,18 @@ Result<Seq> LogWriter::Write(const Record& record, std::size_t bytes, bool synce
   if (sync) {
     syncs_.fetch_add(1, std::memory_order_relaxed);
     MarkSynced(*seq);
-    return seq;
   }
+  return seq;
+}
+
+Result<Seq> LogWriter::WriteSynced(const Record& record) {
+  return Append(record, /*sync=*/true);
+}
+
+Result<Seq> LogWriter::Write(std::shared_ptr<const Record> record, std::size_t bytes) {
+  const bool sync = policy_ == LogSync::kAlways;
+  const auto seq = Append(*record, sync);
+  if (!seq || sync) return seq;
   bool full = false;
   {
     MutexLock lock(mutex_);
@@ -62,7 +72,7 @@ Result<Seq> LogWriter::Write(const Record& record, std::size_t bytes, bool synce
       kept_.clear();
       kept_bytes_ = 0;
     }
-    kept_.push_back({*seq, record, bytes});
+    kept_.push_back({*seq, std::move(record), bytes});
     kept_bytes_ += bytes;
     full = kept_bytes_ > unsynced_bytes_max_;
   }
@@ -107,7 +117,7 @@ LogWriter::Recovery LogWriter::Recover() {
   for (const Kept& k : kept) {
     if (k.seq <= *last) continue;
     if (k.seq != *last + 1) return Recovery::kRebuild;
-    auto seq = log_.Append(std::span(&k.record, 1), Durability::kBuffered);
+    auto seq = log_.Append(std::span(k.record.get(), 1), Durability::kBuffered);
     if (!seq || *seq != k.seq) return Recovery::kFailed;
     last = *seq;
   }

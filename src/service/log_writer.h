@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <string>
 
 #include "src/limits.h"
@@ -25,8 +26,10 @@ class LogWriter {
   // What the log held when it was rebuilt from: everything up to `seq` counts as on disk.
   void StartAt(Seq seq);
 
-  // Appends one record; `bytes` is about its size. `synced`: on disk when this returns.
-  Result<Seq> Write(const Record& record, std::size_t bytes, bool synced);
+  // Appends one record, and keeps it while it may not be on disk; `bytes` is about its size.
+  Result<Seq> Write(std::shared_ptr<const Record> record, std::size_t bytes);
+  // The same; on disk when this returns.
+  Result<Seq> WriteSynced(const Record& record);
   // Sync thread: one sync when something was appended since the last.
   void SyncIfNeeded();
   // Apply thread, at shutdown: everything on disk.
@@ -50,9 +53,10 @@ class LogWriter {
  private:
   struct Kept {
     Seq seq;
-    Record record;
+    std::shared_ptr<const Record> record;
     std::size_t bytes;
   };
+  Result<Seq> Append(const Record& record, bool sync);
   void Fail(const Error& error);
   void MarkSynced(Seq seq);
 

@@ -87,7 +87,7 @@ class ConductorService::Impl {
   bool CommitOneByOne(Record group, const std::vector<std::size_t>& ends, const std::string& why);
   // apply_cap.cc. False: stopping.
   bool StayBelowCaps();
-  bool CommitEvictions(const Record& record, bool* applied);
+  bool CommitEvictions(const std::shared_ptr<const Record>& record, bool* applied);
   void ReportEvictions();
   // These and what is in hand.
   void RunCommands(std::vector<Command> commands = {});

@@ -241,7 +241,8 @@ bool ModelNode::Write(const Record& record, bool synced, const Network& network,
                       std::int64_t now_ms) {
   const std::size_t bytes = record.facts.size() * kFactBytes;
   while (true) {
-    const auto seq = writer_->Write(record, bytes, synced);
+    const auto seq = synced ? writer_->WriteSynced(record)
+                            : writer_->Write(std::make_shared<const Record>(record), bytes);
     if (seq) {
       Apply(record, *seq);
       return true;

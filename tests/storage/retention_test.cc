@@ -131,7 +131,7 @@ TEST_F(RetentionTest, StopBetweenTheTwoStepsIsFinishedByTheNextStart) {
   {
     auto store = OpenLogStore({.data_dir = dir_.data_dir()});
     ASSERT_TRUE(store) << store.error().message;
-    ASSERT_TRUE(WriteFirst(**store, 1990).ok());
+    ASSERT_TRUE(WriteFirst(**store, 1990, /*sync=*/true).ok());
   }
   const std::uint64_t before = BytesOnDisk();
   Open();
