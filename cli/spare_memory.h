@@ -4,8 +4,8 @@
 // thousand engines are replayed) that is as much as the queues may hold, several times the index of
 // a small fleet; operators and the kernel take it for used. So when much more is resident than the
 // index accounts for, what is free is given back. That holds up the threads that allocate at that
-// moment for as long as the kernel needs (up to some hundred milliseconds for a gigabyte), so it is done for
-// much only, and ever more seldom while there is nothing to be had.
+// moment for as long as the kernel needs (up to some hundred milliseconds for a gigabyte), so it is
+// done for much only, and ever more seldom while there is nothing to be had.
 //
 // One thread.
 #pragma once
