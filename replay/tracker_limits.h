@@ -11,8 +11,9 @@ inline constexpr std::int64_t kReplayRetryMs = 100;
 // All asks of one catch-up. Attempts without progress are limited by replay_attempts_max; this one
 // ends the publisher that gives one number each time.
 inline constexpr std::uint32_t kReplayRoundsMax = 64;
-// Answers that begin right behind the frame that was asked for, before it counts as gone. Their first
-// frames would follow what we have whosever they are, and nothing would be lost that could be named.
+// Answers that begin right behind the frame that was asked for, before it counts as gone. Their
+// first frames would follow what we have whosever they are, and nothing would be lost that could be
+// named.
 inline constexpr std::uint32_t kReplayUnprovedMax = 3;
 // The first probe after an unanswered replay; doubles up to replay_probe_ms_max.
 inline constexpr std::int64_t kReplayProbeMsMin = 1'000;

@@ -107,8 +107,8 @@ bool RunTable::NextRun(std::uint32_t* position, View* run) const {
   while ((*position >> kSlotBits) < supers_end_) {
     const std::uint32_t index = *position >> kSlotBits;
     Super* super = supers_[index].load(std::memory_order_relaxed);
-    // Rounded up: in a superblock that was made anew, the position may lie inside a run. That one is
-    // younger than the superblock's first visit.
+    // Rounded up: in a superblock that was made anew, the position may lie inside a run. That one
+    // is younger than the superblock's first visit.
     const std::uint32_t shift = super == nullptr ? 0 : super->shift;
     const std::uint32_t at = ((*position & kSlotMask) + (1u << shift) - 1) >> shift;
     if (super == nullptr || at >= super->fresh) {
