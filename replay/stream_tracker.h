@@ -255,9 +255,7 @@ class StreamTracker {
   // The last frame that is surely of the life we know: what came since may be of another, and would
   // confirm itself. Only while unsettled.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> anchor_;
-  // Answers since then that began right behind the frame that was to prove it.
-  std::uint32_t unproved_ = 0;
-  FrameBuffer buffer_;               // ascending, all above the cursor
+  FrameBuffer buffer_;  // ascending, all above the cursor
   // The highest number that waited when the connection came back: up to it they may be of a process
   // that is gone, and one that repeats its work looks the same. They are delivered only as far as
   // an answer of the new connection has come; one that ends below it is not of their life.
@@ -285,7 +283,9 @@ class StreamTracker {
   std::uint64_t last_ask_id_ = 0;
   std::uint32_t attempts_ = 0;  // asks without progress, of this catch-up
   std::uint32_t rounds_ = 0;    // all asks of this catch-up
-  bool replied_ = false;        // to any ask of this catch-up
+  std::uint32_t unproved_ =
+      0;                  // answers that began right behind the frame that was to prove a life
+  bool replied_ = false;  // to any ask of this catch-up
   std::int64_t probe_delay_ms_ = 0;
   std::int64_t churn_delay_ms_ = 0;
   std::optional<std::int64_t> last_new_life_ms_;

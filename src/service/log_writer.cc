@@ -63,7 +63,7 @@ Result<Seq> LogWriter::WriteSynced(const Record& record) {
 
 Result<Seq> LogWriter::Write(std::shared_ptr<const Record> record, std::size_t bytes) {
   const bool sync = policy_ == LogSync::kAlways;
-  const auto seq = Append(*record, sync);
+  auto seq = Append(*record, sync);
   if (!seq || sync) return seq;
   bool full = false;
   {
