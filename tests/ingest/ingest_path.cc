@@ -31,7 +31,7 @@ IngestPath::IngestPath(Registration registration) : directory_(MakeDirectory()) 
   translator_ = std::make_unique<Translator>(seed, TranslatorOptions{}, *this, cache_);
   Record record;
   record.facts.emplace_back(Registered{std::move(registration), UnverifiedBlocks::kContent});
-  CHECK(writer_->Write(record, 0, /*synced=*/true));
+  CHECK(writer_->WriteSynced(record));
   state_.Apply(record);
 }
 
@@ -58,11 +58,11 @@ StepCounts IngestPath::Take(std::string payload) {
   CHECK(queue_.Offer(1, facts, bytes));
   ApplyQueue::Work work = queue_.Take(std::chrono::milliseconds(0));
   CHECK(work.frames.size() == 1);
-  Record record{std::move(work.frames[0].facts)};
-  CHECK(writer_->Write(record, bytes, /*synced=*/false));
+  const auto group = std::make_shared<Record>(Record{std::move(work.frames[0].facts)});
+  CHECK(writer_->Write(group, bytes));
   counts.log = step();
 
-  const auto value = storage::EncodeRecord(record);
+  const auto value = storage::EncodeRecord(*group);
   CHECK(value);
   counts.record_bytes = value->size();
   const auto again = storage::DecodeRecord(*value);
