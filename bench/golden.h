@@ -171,6 +171,7 @@ inline constexpr Golden kGoldenQuick[] = {
     {"snapshot", "the same while images are taken", 0x65db39a9aecb9ba8},
     {"snapshot", "longest record and slice of that", 0x65db39a9aecb9ba8},
     {"snapshot", "service, 20k blocks, no snapshot: offer to visible", 0x7af17b5876e80f54},
+    {"snapshot", "service, 20k blocks, no snapshot: the longest of these", 0x7af17b5876e80f54},
     {"snapshot", "service, 20k blocks, snapshots: offer to visible", 0x7af17b5876e80f54},
     {"snapshot", "service, 20k blocks, snapshots: the longest of these", 0x7af17b5876e80f54},
     {"snapshot", "service, 20k blocks, no snapshot: 4096 tokens", 0x7af17b5876e80f54},

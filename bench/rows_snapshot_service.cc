@@ -19,7 +19,7 @@ constexpr std::size_t kChurnTimes = 24;     // the retained size, so often
 constexpr std::size_t kChurnTimesLess = 6;  // what that start is compared with
 constexpr double kStartGrowthBar = 1.5;     // of the start, for four times the churn
 constexpr std::size_t kSnapshots = 3;       // in a repeat: the second one lets the log go
-constexpr std::size_t kQuietSamples = 500;
+constexpr std::size_t kQuietFactor = 8;     // samples without a snapshot, by those of `freshness`
 constexpr std::uint64_t kPassingPrompt = std::uint64_t{1} << 32;
 
 // The second snapshot lets the log below the first one go, shortly after it is there.
@@ -118,6 +118,8 @@ Status RunBeside(const Settings& settings, Report& report) {
 
   const std::string of = "service, " + SpellCount(settings.blocks) + " blocks, ";
   Row quiet_visible{.work = of + "no snapshot: offer to visible", .unit = "event"};
+  Row quiet_longest{
+      .work = of + "no snapshot: the longest of these", .unit = "pause", .by_median = true};
   Row quiet_query{.work = of + "no snapshot: 4096 tokens", .unit = "query"};
   BesideRows rows{
       {.work = of + "snapshots: offer to visible", .unit = "event"},
@@ -127,14 +129,17 @@ Status RunBeside(const Settings& settings, Report& report) {
        .unit = "query",
        .measure = Measure::kTimes,
        .by_median = true}};
+  const std::size_t quiet_samples = kQuietFactor * settings.freshness_samples;
   std::size_t events = 0;
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     Beside quiet, loud;
     CONDUCTOR_RETURN_IF_ERROR(ComeAndGo(
-        source, *rig, number, [](std::size_t samples) { return samples < kQuietSamples; }, quiet));
+        source, *rig, number,
+        [quiet_samples](std::size_t samples) { return samples < quiet_samples; }, quiet));
     CONDUCTOR_RETURN_IF_ERROR(ComeAndGoBeside(source, *rig, number, loud));
     quiet_visible.repeats.push_back(Quantile(quiet.visible, 0.5));
     quiet_visible.p99.push_back(Quantile(quiet.visible, 0.99));
+    quiet_longest.repeats.push_back(Quantile(quiet.visible, 1));
     quiet_query.repeats.push_back(Quantile(quiet.query, 0.5));
     quiet_query.p99.push_back(Quantile(quiet.query, 0.99));
     rows.Add(quiet, loud);
@@ -144,8 +149,8 @@ Status RunBeside(const Settings& settings, Report& report) {
   CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, rig->service().GetStatus());
   if (view.blocks != prompts * kPromptBlocks) return Wrong("beside a snapshot: blocks missing");
   if (view.snapshots_made < kSnapshots * settings.repeats) return Wrong("a snapshot is missing");
-  for (Row* row :
-       {&quiet_visible, &rows.visible, &rows.longest, &quiet_query, &rows.query, &rows.ratio}) {
+  for (Row* row : {&quiet_visible, &quiet_longest, &rows.visible, &rows.longest, &quiet_query,
+                   &rows.query, &rows.ratio}) {
     row->checksum = MixBits(view.blocks);
     report.Add(std::move(*row));
   }
