@@ -61,6 +61,11 @@ void Checksum::Add(std::string_view text) {
   for (unsigned char c : text) Add(std::uint64_t{c});
 }
 
+std::string SpellCount(std::size_t count) {
+  return count % 1'000'000 == 0 ? std::to_string(count / 1'000'000) + "M"
+                                : std::to_string(count / 1'000) + "k";
+}
+
 double Quantile(std::vector<double> values, double quantile) {
   CHECK(!values.empty());
   const auto rank =

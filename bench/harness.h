@@ -57,6 +57,9 @@ inline double Per(double total, std::size_t count) {
   return total / static_cast<double>(count);
 }
 
+// In words: "20k", "1M", "1500k".
+std::string SpellCount(std::size_t count);
+
 // `quantile` in [0, 1], by nearest rank. `values` is not empty.
 double Quantile(std::vector<double> values, double quantile);
 
@@ -78,8 +81,11 @@ struct Row {
   std::vector<double> repeats = {};
   std::vector<double> p99 = {};        // latencies only, one value per repeat
   std::vector<double> processor = {};  // processor time, one value per repeat; empty: not measured
-  // What issue 4 requires of best, in the row's measure; 0: nothing. Printed, never judged.
+  // What is required of the judged figure, in the row's measure; 0: nothing. Printed, never judged.
   double bar = 0;
+  // What is judged is the median of the repeats: each is a maximum (or a quotient of such), and of
+  // maxima the least says what happened when nothing did.
+  bool by_median = false;
   // The same work done the baseline's way takes this many times what it takes us (best by best of
   // one interleaved run); 0: not a baseline's row.
   double times_ours = 0;
@@ -88,6 +94,8 @@ struct Row {
 
 // The smallest of the repeats.
 double Best(const Row& row);
+// What is held against the bar and compared between machines: the smallest, or the median.
+double Judged(const Row& row);
 
 class Report {
  public:

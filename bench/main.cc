@@ -101,8 +101,8 @@ struct Options {
 void AddOptions(CLI::App& app, Options& options) {
   app.add_flag("--quick", options.quick, "small sizes; fails when a checksum is not the known one");
   app.add_flag("--ratios", options.ratios,
-               "fails when a ratio of bench/recorded.h has fallen (quick sizes), at the third "
-               "attempt");
+               "fails when a ratio of bench/recorded.h has fallen at the third attempt, or "
+               "its row did not run: with compare walk trace --quick");
   app.add_flag("--large", options.large, "growth to 16M blocks, scale to 50M blocks: many minutes");
   app.add_option("--blocks", options.blocks, "blocks of the index (default 1000000)")
       ->check(CLI::Range(1'000, 200'000'000));

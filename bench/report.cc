@@ -96,6 +96,10 @@ double Best(const Row& row) {
   return Quantile(row.repeats, 0);
 }
 
+double Judged(const Row& row) {
+  return row.by_median ? Median(row) : Best(row);
+}
+
 Report::Report(std::string machine, bool human) : machine_(std::move(machine)), human_(human) {
   if (human_) printf("machine: %s\n", machine_.c_str());
 }
@@ -130,12 +134,12 @@ void Report::PrintGroup(const Group& group) const {
     const bool time = row.measure == Measure::kNanoseconds;
     const double median = Median(row);
     printf("%-*s %7s %9s %9s %9s %9s %9s %7s %9s %7s  %s\n", kWorkColumns, row.work.c_str(),
-           row.unit.c_str(), Spell(Best(row), row.measure).c_str(),
+           row.unit.c_str(), row.by_median ? "" : Spell(Best(row), row.measure).c_str(),
            Spell(median, row.measure).c_str(),
            row.p99.empty() ? "" : Spell(Quantile(row.p99, 0.5), row.measure).c_str(),
            row.processor.empty() ? "" : Spell(Quantile(row.processor, 0), row.measure).c_str(),
            time ? SpellRate(1e9 / median).c_str() : "",
-           time ? SpellRatio(Best(row) / group.calibration.cal_ns).c_str() : "",
+           time ? SpellRatio(Judged(row) / group.calibration.cal_ns).c_str() : "",
            row.bar > 0 ? Spell(row.bar, row.measure).c_str() : "",
            row.times_ours > 0 ? SpellRatio(row.times_ours).c_str() : "", Hex(row.checksum).c_str());
   }
@@ -168,10 +172,13 @@ void Report::CompareWithGolden() {
 
 std::vector<std::string> Report::FallenRatios(std::map<std::string, double>& best) const {
   std::vector<std::string> fallen;
+  std::set<const Recorded*> missing;
+  for (const Recorded& recorded : kRecordedRatios) missing.insert(&recorded);
   for (const Group& group : groups_) {
     for (const Row& row : group.rows) {
       const Recorded* recorded = FindRecorded(group.name, row.work);
       if (recorded == nullptr) continue;
+      missing.erase(recorded);
       const double least = recorded->times_ours * (1 - kRatioLossMax);
       const std::string name = group.name + ": " + row.work;
       double& most = best[name];
@@ -181,6 +188,10 @@ std::vector<std::string> Report::FallenRatios(std::map<std::string, double>& bes
                        SpellRatio(recorded->times_ours) + ", expected at least " +
                        SpellRatio(least));
     }
+  }
+  for (const Recorded* recorded : missing) {
+    fallen.push_back(std::string(recorded->group) + ": " + std::string(recorded->work) +
+                     ": recorded, but the row did not run");
   }
   return fallen;
 }
@@ -219,12 +230,13 @@ std::string Report::ToJson() const {
       json["measure"] = Name(row.measure);
       json["best"] = Best(row);
       json["median"] = Median(row);
+      json["judged"] = row.by_median ? "median" : "best";
       if (!row.p99.empty()) json["p99"] = Quantile(row.p99, 0.5);
       if (!row.processor.empty()) json["processor_best"] = Quantile(row.processor, 0);
       json["repeats"] = row.repeats;
       if (row.measure == Measure::kNanoseconds) {
-        json["x_cal"] = Best(row) / group.calibration.cal_ns;
-        json["x_xxh3"] = Best(row) / group.calibration.xxh3_ns;
+        json["x_cal"] = Judged(row) / group.calibration.cal_ns;
+        json["x_xxh3"] = Judged(row) / group.calibration.xxh3_ns;
       }
       if (row.bar > 0) json["bar"] = row.bar;
       if (row.times_ours > 0) json["times_ours"] = row.times_ours;

@@ -3,6 +3,7 @@
 // (a core each); then the whole pipeline, ZMQ messages through the log, on all cores.
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include "bench/rows.h"
@@ -18,12 +19,14 @@ constexpr std::size_t kBlocks = 512;
 constexpr std::size_t kHotPrompts = 8;
 constexpr std::uint64_t kHotPrompt = std::uint64_t{1} << 32;
 constexpr std::size_t kSamplesMin = 200;
-constexpr double kShare = 0.5;  // of the highest rate
+constexpr double kShare = 0.5;        // of the highest rate
+constexpr double kAppliedMin = 0.99;  // of what was due while the queries ran
 
 using Ask = std::function<Result<QueryAnswer>(std::size_t prompt)>;
 
 struct Latency {
   double p50 = 0, p99 = 0;
+  double window_ns = 0;  // in which it was asked
 };
 
 // Asks until `seconds` are over and enough samples are there; every answer is the right one.
@@ -37,7 +40,8 @@ Result<Latency> AskFor(const Ask& ask, std::uint64_t expected, double seconds) {
     if (!answer) return tl::unexpected(answer.error());
     if (SumOf(*answer) != expected) return Wrong("contention: a wrong answer");
   }
-  return Latency{Quantile(samples, 0.5), Quantile(samples, 0.99)};
+  const double window_ns = total.ElapsedNs();
+  return Latency{Quantile(samples, 0.5), Quantile(samples, 0.99), window_ns};
 }
 
 std::uint64_t RightAnswer(std::size_t instances) {
@@ -51,25 +55,43 @@ std::uint64_t RightAnswer(std::size_t instances) {
   return SumOf(right);
 }
 
+// A repeat in which less was applied than was due says nothing about queries beside that rate: its
+// ratio counts as infinite.
 struct Rows {
-  Row idle, busy, ratio;
+  Row idle, busy, ratio, applied;
+  std::size_t behind = 0;
   explicit Rows(const std::string& what, double bar) {
     idle = {.work = what + ": idle", .unit = "query"};
     busy = {.work = what + ": ingesting at half the maximum", .unit = "query"};
     ratio = {.work = what + ": p99 busy : idle",
              .unit = "query",
              .measure = Measure::kTimes,
-             .bar = bar};
+             .bar = bar,
+             .by_median = true};
+    applied = {.work = what + ": due : applied meanwhile",
+               .unit = "record",
+               .measure = Measure::kTimes,
+               .bar = 1 / kAppliedMin,
+               .by_median = true};
   }
-  void Add(const Latency& quiet, const Latency& loud) {
+  // `share`: of what was due while the loud queries ran, how much was applied.
+  void Add(const Latency& quiet, const Latency& loud, double share) {
     idle.repeats.push_back(quiet.p50);
     idle.p99.push_back(quiet.p99);
     busy.repeats.push_back(loud.p50);
     busy.p99.push_back(loud.p99);
-    ratio.repeats.push_back(loud.p99 / quiet.p99);
+    const bool kept_up = share >= kAppliedMin;
+    if (!kept_up) ++behind;
+    ratio.repeats.push_back(kept_up ? loud.p99 / quiet.p99
+                                    : std::numeric_limits<double>::infinity());
+    applied.repeats.push_back(1 / share);
   }
   void Finish(std::uint64_t checksum, Report& report) {
-    for (Row* row : {&idle, &busy, &ratio}) {
+    if (behind > 0) {
+      report.Note(busy.work + ": less than 99 % of it in " + std::to_string(behind) + " of " +
+                  std::to_string(busy.repeats.size()) + " repeats, which count as infinite");
+    }
+    for (Row* row : {&idle, &busy, &ratio, &applied}) {
       row->checksum = checksum;
       report.Add(std::move(*row));
     }
@@ -131,7 +153,7 @@ Status RunIndex(const Settings& settings, Report& report) {
     const auto needed = static_cast<std::size_t>(settings.query_seconds * 1e9 / record_ns);
     const std::vector<Record> records = churn.Prepare(needed / 8 + 1);
     std::atomic<bool> end{false};
-    std::size_t applied = 0;
+    std::size_t applied = 0;  // by the writer; ours when it has ended
     Result<Latency> busy = Latency{};
     {
       // Paced while the queries run; the rest is applied afterwards, so that every run ends alike.
@@ -145,13 +167,21 @@ Status RunIndex(const Settings& settings, Report& report) {
       busy = AskFor(ask, expected, settings.query_seconds);
       end = true;
     }
-    for (; applied < records.size(); ++applied) rig.Apply(records[applied]);
     CONDUCTOR_RETURN_IF_ERROR(busy);
-    rows.Add(idle, *busy);
+    const double share = static_cast<double>(applied) * record_ns / busy->window_ns;
+    for (; applied < records.size(); ++applied) rig.Apply(records[applied]);
+    rows.Add(idle, *busy, share);
     if (rig.index().blocks() != blocks) return Wrong("contention: blocks missing");
   }
   rows.Finish(MixBits(expected ^ blocks), report);
   return {};
+}
+
+// The number of the last message that was applied, of the only stream.
+Result<std::uint64_t> LastApplied(const ServiceRig& rig) {
+  CONDUCTOR_ASSIGN_OR_RETURN(const auto views, rig.service().ListServices());
+  if (views.size() != 1 || !views[0].last_seq) return Wrong("contention: nothing was applied");
+  return *views[0].last_seq;
 }
 
 // The rate at which messages become visible when all of them are there at once; ns of a message.
@@ -194,6 +224,8 @@ Status RunPipeline(const Settings& settings, Report& report) {
     const double message_ns = fastest_ns / kShare;
     const double seconds = message_ns * static_cast<double>(messages.payloads.size()) / 1e9;
     CONDUCTOR_ASSIGN_OR_RETURN(const Latency idle, AskFor(ask, expected, seconds));
+    CONDUCTOR_ASSIGN_OR_RETURN(const std::uint64_t before, LastApplied(*rig.service));
+    std::uint64_t after = before;
     Result<Latency> busy = Latency{};
     {
       const std::jthread publishing([&] {
@@ -205,9 +237,12 @@ Status RunPipeline(const Settings& settings, Report& report) {
         }
       });
       busy = AskFor(ask, expected, seconds);
+      CONDUCTOR_ASSIGN_OR_RETURN(after, LastApplied(*rig.service));
     }
     CONDUCTOR_RETURN_IF_ERROR(busy);
-    rows.Add(idle, *busy);
+    const double due =
+        std::min(busy->window_ns / message_ns, static_cast<double>(messages.payloads.size()));
+    rows.Add(idle, *busy, static_cast<double>(after - before) / due);
     for (std::uint64_t name : messages.last_names) {
       CONDUCTOR_RETURN_IF_ERROR(rig.service->WaitForBlock(name, Poll::kPause));
     }

@@ -1,9 +1,9 @@
 // Front: queries over one connection, one at a time, beside handlers that do nothing with the same
 // bytes, client and run. HTTP: msgpack, against cpp-httplib's server with an empty handler, and
 // against our own server and a body of the same size that is wrong from its first byte (it is read
-// and refused). gRPC: against a
-// grpc++ server with an empty Query. Python: the client with a list, against that same empty RPC
-// from C++; only when --python says where the package is.
+// and refused, which costs the making of an error and its answer). gRPC: against a grpc++ server
+// with an empty Query. Python: the client with a list, against that same empty RPC from C++; only
+// when --python says where the package is.
 #include <httplib.h>
 
 #include <algorithm>
@@ -138,11 +138,12 @@ Status RunHttpClient(const Settings& settings, std::size_t tokens, const HttpCli
   racers[0].time_one = [&](std::size_t) { return timed(client.query, 200, &first.body); };
   racers[1].row.work = what + ": empty, httplib";
   racers[1].time_one = [&](std::size_t) { return timed(client.empty, 200, nullptr); };
-  racers[2].row.work = what + ": empty, ours";
+  racers[2].row.work = what + ": refused, ours";
   racers[2].time_one = [&](std::size_t) { return timed(client.refused, 400, nullptr); };
   CONDUCTOR_RETURN_IF_ERROR(Race(settings, 1, racers));
-  const Row ratios[] = {RatioRow(what + ": of httplib's", racers[0].row, racers[1].row, client.bar),
-                        RatioRow(what + ": of ours", racers[0].row, racers[2].row, client.bar)};
+  const Row ratios[] = {
+      RatioRow(what + ": of httplib's", racers[0].row, racers[1].row, client.bar),
+      RatioRow(what + ": of a refusal", racers[0].row, racers[2].row, client.bar)};
   for (Racer& racer : racers) report.Add(std::move(racer.row));
   for (const Row& ratio : ratios) report.Add(ratio);
   return {};

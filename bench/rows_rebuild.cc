@@ -68,7 +68,7 @@ Result<WrittenLog> WriteLog(const Settings& settings, std::size_t event_blocks,
 }
 
 struct Rebuilt {
-  double digest_ns = 0, digest_processor_ns = 0, start_ns = 0;
+  double digest_ns = 0, digest_processor_ns = 0, start_ns = 0, start_processor_ns = 0;
 };
 
 Result<Rebuilt> RebuildOnce(const WrittenLog& written) {
@@ -90,6 +90,7 @@ Result<Rebuilt> RebuildOnce(const WrittenLog& written) {
   CONDUCTOR_ASSIGN_OR_RETURN(
       const auto rig, ServiceRig::Start(written.scratch->data_dir(), ServiceRig::Streams::kNone));
   rebuilt.start_ns = rig->start_ns();
+  rebuilt.start_processor_ns = rig->start_processor_ns();
   CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, rig->service().GetStatus());
   if (view.digest != written.digest) {
     return Wrong("rebuilt digest " + view.digest + ", expected " + written.digest);
@@ -111,6 +112,7 @@ Status RebuildRows(const Settings& settings, std::size_t event_blocks, std::size
     digest_event.repeats.push_back(Per(rebuilt.digest_ns, written.events));
     digest_event.processor.push_back(Per(rebuilt.digest_processor_ns, written.events));
     start.repeats.push_back(Per(rebuilt.start_ns, written.operations));
+    start.processor.push_back(Per(rebuilt.start_processor_ns, written.operations));
   }
   for (Row* row : {&digest, &digest_event, &start}) {
     row->checksum = written.sum.value();

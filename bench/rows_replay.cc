@@ -7,7 +7,9 @@
 //
 // Closed loop: everything is due at once. The highest sustained rate is searched below that.
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <thread>
 
@@ -161,7 +163,8 @@ Result<double> ReplayOnce(const ReplayPlan& plan, const MakeTarget& make, double
   return ns;
 }
 
-// The shortest duration that was sustained, from the closed loop's on.
+// The shortest duration that was sustained, from the closed loop's on; infinite when none was, down
+// to the slowest rate that is offered.
 Result<double> SearchSustained(const ReplayPlan& plan, const MakeTarget& make, double closed_ns) {
   const auto sustains = [&](double duration_ns) -> Result<bool> {
     for (int attempt = 0; attempt < kTries; ++attempt) {
@@ -174,7 +177,7 @@ Result<double> SearchSustained(const ReplayPlan& plan, const MakeTarget& make, d
   for (int halving = 0;; ++halving) {
     CONDUCTOR_ASSIGN_OR_RETURN(const bool good, sustains(duration));
     if (good) break;
-    if (halving == kHalvingsMax) return duration;  // the slowest rate that was offered
+    if (halving == kHalvingsMax) return std::numeric_limits<double>::infinity();
     failed = duration;
     duration *= 2;
   }
@@ -190,6 +193,7 @@ Status RunTarget(const Settings& settings, const ReplayPlan& plan, const std::st
                  const MakeTarget& make, Report& report) {
   Row closed{.work = what + ": closed loop", .unit = "block op"};
   Row open{.work = what + ": highest sustained", .unit = "block op"};
+  std::size_t unsustained = 0;
   Checksum sum;
   sum.Add(plan.operations());
   sum.Add(plan.blocks_left);
@@ -202,9 +206,14 @@ Status RunTarget(const Settings& settings, const ReplayPlan& plan, const std::st
     CONDUCTOR_ASSIGN_OR_RETURN(const double open_ns, SearchSustained(plan, make, closed_ns));
     closed.repeats.push_back(Per(closed_ns, plan.operations()));
     open.repeats.push_back(Per(open_ns, plan.operations()));
+    if (std::isinf(open_ns)) ++unsustained;
   }
   report.Add(std::move(closed));
   report.Add(std::move(open));
+  if (unsustained > 0) {
+    report.Note(what + ": no offered rate was sustained in " + std::to_string(unsustained) +
+                " of the repeats, which count as infinite");
+  }
   return {};
 }
 

@@ -15,8 +15,14 @@ constexpr std::size_t kEntriesPerSlice = 2'048;  // as the service takes them
 
 Status RunRetire(const Settings& settings, Report& report) {
   const PromptSource source(settings.seed);
-  Row record{.work = "the record that unregisters all blocks", .unit = "pause", .bar = 2e6};
-  Row slice{.work = "longest slice of the cleanup behind it", .unit = "pause", .bar = 2e6};
+  Row record{.work = "the record that unregisters " + SpellCount(settings.blocks) + " blocks",
+             .unit = "pause",
+             .bar = 2e6,
+             .by_median = true};
+  Row slice{.work = "longest slice of the cleanup behind it",
+            .unit = "pause",
+            .bar = 2e6,
+            .by_median = true};
   Row total{.work = "cleanup, all of it", .unit = "block"};
   Checksum sum;
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {

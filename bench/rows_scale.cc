@@ -93,21 +93,28 @@ std::uint64_t AvailableBytes() {
   return 0;
 }
 
-// Whole prompts after the hot ones, numbered from kFillerPrompt; `prompts` counts them.
-void FillTo(StateRig& rig, const PromptSource& source, std::size_t blocks, std::size_t& prompts) {
-  for (; rig.index().blocks() + kPromptBlocks <= blocks; ++prompts) {
-    rig.StorePrompt(source, prompts % kInstances, kFillerPrompt + prompts, kPromptBlocks);
+// Whole prompts after the hot ones, numbered from kFillerPrompt: those in [oldest, next) are there.
+struct Fillers {
+  std::uint64_t oldest = 0, next = 0;
+  std::uint64_t size() const { return next - oldest; }
+};
+
+void FillTo(StateRig& rig, const PromptSource& source, std::size_t blocks, Fillers& fillers) {
+  for (; rig.index().blocks() + kPromptBlocks <= blocks; ++fillers.next) {
+    rig.StorePrompt(source, fillers.next % kInstances, kFillerPrompt + fillers.next, kPromptBlocks);
   }
 }
 
 // Any prompt of the index, another one each time.
-Status AskAnywhere(const Settings& settings, const StateRig& rig, std::size_t prompts, Row& row) {
+Status AskAnywhere(const Settings& settings, const StateRig& rig, const Fillers& fillers,
+                   Row& row) {
   const PromptSource source(settings.seed);
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     std::vector<double> samples;
     const Stopwatch total;
     while (samples.size() < 50 || total.ElapsedNs() < settings.query_seconds * 1e9) {
-      const std::size_t p = MixBits(samples.size() + (repeat << 32)) % prompts;
+      const std::uint64_t p =
+          fillers.oldest + MixBits(samples.size() + (repeat << 32)) % fillers.size();
       const auto tokens = source.Tokens(kFillerPrompt + p, kPromptBlocks);
       PromptQuery query = MakeQuery(tokens);
       const Stopwatch watch;
@@ -122,17 +129,19 @@ Status AskAnywhere(const Settings& settings, const StateRig& rig, std::size_t pr
     row.repeats.push_back(Quantile(samples, 0.5));
     row.p99.push_back(Quantile(samples, 0.99));
   }
-  row.checksum = MixBits(prompts);
+  row.checksum = MixBits(fillers.size());
   return {};
 }
 
+// A prompt comes in and the oldest goes, last block first. (In the smallest index, where the hot
+// prompts leave no room, the oldest is the one that just came.)
 Status RunSize(const Settings& settings, const std::string& what, StateRig& rig, const Hot& hot,
-               Report& report) {
+               Fillers& fillers, Report& report) {
   const PromptSource source(settings.seed);
   const std::uint64_t blocks = rig.index().blocks();
   Row query{.work = what + ": hit, 8192 tokens", .unit = "query", .checksum = hot.expected};
   Row stored{.work = what + ": stored", .unit = "block"};
-  Row removed{.work = what + ": removed", .unit = "block"};
+  Row removed{.work = what + ": removed, LRU order", .unit = "block"};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     std::vector<double> samples;
     const Stopwatch total;
@@ -146,15 +155,17 @@ Status RunSize(const Settings& settings, const std::string& what, StateRig& rig,
     query.repeats.push_back(Quantile(samples, 0.5));
     query.p99.push_back(Quantile(samples, 0.99));
     double store_ns = 0, remove_ns = 0;
-    for (std::uint64_t p = 0; p < kChurnedPrompts; ++p) {
-      const std::uint64_t number = kFillerPrompt * 2 + p;
+    for (std::size_t p = 0; p < kChurnedPrompts; ++p) {
+      const std::uint64_t young = fillers.next++, old = fillers.oldest++;
       std::vector<Record> in, out;
       for (std::size_t at = 0; at < kPromptBlocks; at += kEventBlocks) {
-        in.push_back(rig.Prepare(0, source.StoredEvent(number, at, kEventBlocks)));
+        in.push_back(rig.Prepare(young % kInstances,
+                                 source.StoredEvent(kFillerPrompt + young, at, kEventBlocks)));
       }
       for (std::size_t end = kPromptBlocks; end > 0; end -= kEventBlocks) {
-        out.push_back(
-            rig.Prepare(0, source.RemovedEvent(number, end - kEventBlocks, kEventBlocks)));
+        out.push_back(rig.Prepare(
+            old % kInstances,
+            source.RemovedEvent(kFillerPrompt + old, end - kEventBlocks, kEventBlocks)));
       }
       const Stopwatch store;
       for (const Record& record : in) rig.Apply(record);
@@ -179,13 +190,13 @@ Status RunScale(const Settings& settings, Report& report) {
   {
     StateRig rig(kInstances);
     const Hot hot = StoreHot(rig, source);
-    std::size_t prompts = 0;
-    FillTo(rig, source, settings.blocks, prompts);
+    Fillers fillers;
+    FillTo(rig, source, settings.blocks, fillers);
     CONDUCTOR_RETURN_IF_ERROR(RunThreads(settings, rig, hot, report));
   }
   StateRig rig(kInstances);
   const Hot hot = StoreHot(rig, source);
-  std::size_t prompts = 0;
+  Fillers fillers;
   for (std::size_t blocks : settings.scale_blocks) {
     // A table that doubles needs old and new at once.
     const double needed = 2.0 * static_cast<double>(rig.index().bytes()) /
@@ -194,12 +205,12 @@ Status RunScale(const Settings& settings, Report& report) {
       report.Note(std::to_string(blocks) + " blocks do not fit in this machine's memory");
       continue;
     }
-    FillTo(rig, source, blocks, prompts);
+    FillTo(rig, source, blocks, fillers);
     const std::string what = std::to_string(blocks / 1'000) + "k blocks";
-    CONDUCTOR_RETURN_IF_ERROR(RunSize(settings, what, rig, hot, report));
-    if (prompts == 0) continue;
+    CONDUCTOR_RETURN_IF_ERROR(RunSize(settings, what, rig, hot, fillers, report));
+    if (fillers.size() == 0) continue;
     Row anywhere{.work = what + ": hit, 4096 tokens, anywhere", .unit = "query"};
-    CONDUCTOR_RETURN_IF_ERROR(AskAnywhere(settings, rig, prompts, anywhere));
+    CONDUCTOR_RETURN_IF_ERROR(AskAnywhere(settings, rig, fillers, anywhere));
     report.Add(std::move(anywhere));
   }
   return {};

@@ -1,12 +1,12 @@
 // Snapshots. First the parts alone: an image cut and encoded (what the apply thread pays), written
 // and read back (what the snapshot thread pays), loaded (what a start pays); then Apply with an
-// image being taken beside it, as the service interleaves them. Then the whole service under churn
-// that writes many times what is retained: how large the data directory gets, and how long the next
-// start takes. Every image that is loaded has the digest of the state it was taken from.
+// image being taken beside it, as the service interleaves them. The whole service comes after them
+// (rows_snapshot_service.cc). Every image that is loaded has the digest of the state it was taken
+// from.
 #include <algorithm>
-#include <filesystem>
 
 #include "bench/rows.h"
+#include "bench/rows_snapshot.h"
 #include "bench/service_rig.h"
 #include "bench/state_rig.h"
 #include "src/state/image_cut.h"
@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t kInstances = 8;
 constexpr std::size_t kManyInstances = 10'000;   // a block each, and one that all of them have
 constexpr std::size_t kBlocksPerSlice = 16'384;  // as the service takes them
-constexpr std::size_t kRetainedPrompts = 256;
-constexpr std::size_t kChurnTimes = 24;  // the retained size, so often
 
 Result<std::unique_ptr<storage::RocksDbEventLog>> OpenLog(const std::string& data_dir) {
   storage::RocksDbEventLogOptions options;
@@ -42,9 +40,10 @@ void Fill(StateRig& rig, const PromptSource& source, std::size_t blocks) {
 struct Parts {
   Row begin{.work = "image begun", .unit = "image", .bar = 2e6};
   Row encode{.work = "image cut and encoded", .unit = "block"};
-  Row slice{.work = "longest slice of 16,384 blocks", .unit = "slice", .bar = 2e6};
+  Row slice{
+      .work = "longest slice of 16,384 blocks", .unit = "slice", .bar = 2e6, .by_median = true};
   Row write{.work = "snapshot written, synced and read back", .unit = "block"};
-  Row load{.work = "snapshot loaded, sums checked", .unit = "block", .bar = 1e9 / 5e6};
+  Row load{.unit = "block", .bar = 1e9 / 5e6};
   Row size{.work = "snapshot file", .unit = "block", .measure = Measure::kBytes};
 };
 
@@ -94,6 +93,7 @@ Status PartsRows(const Settings& settings, Report& report) {
   StateRig rig(kInstances);
   Fill(rig, source, settings.blocks);
   Parts parts;
+  parts.load.work = "snapshot of " + SpellCount(settings.blocks) + " blocks loaded, sums checked";
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     CONDUCTOR_RETURN_IF_ERROR(MeasureParts(rig, *log, parts));
   }
@@ -116,7 +116,7 @@ Status ManyRows(const Settings& settings, Report& report) {
   }
   const std::string of = std::to_string(rig.instances()) + " instances: ";
   Row begin{.work = of + "image begun", .unit = "image", .bar = 2e6};
-  Row slice{.work = of + "longest slice", .unit = "slice", .bar = 2e6};
+  Row slice{.work = of + "longest slice", .unit = "slice", .bar = 2e6, .by_median = true};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     storage::SnapshotEncoder encoder;
     const Stopwatch began;
@@ -182,7 +182,8 @@ Status BesideRows(const Settings& settings, Report& report) {
   std::uint64_t next = settings.blocks / kPromptBlocks, oldest = 0;
   Row alone{.work = "blocks come and go, no image", .unit = "operation"};
   Row beside{.work = "the same while images are taken", .unit = "operation"};
-  Row longest{.work = "longest record and slice of that", .unit = "pause", .bar = 2e6};
+  Row longest{
+      .work = "longest record and slice of that", .unit = "pause", .bar = 2e6, .by_median = true};
   std::size_t images = 0;
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
     for (const bool taking : {false, true}) {
@@ -217,93 +218,13 @@ Status BesideRows(const Settings& settings, Report& report) {
   return {};
 }
 
-std::uint64_t BytesBelow(const std::string& directory) {
-  std::uint64_t bytes = 0;
-  std::error_code ignored;  // files come and go
-  for (auto it = std::filesystem::recursive_directory_iterator(directory, ignored);
-       it != std::filesystem::recursive_directory_iterator(); it.increment(ignored)) {
-    const std::uint64_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
-    if (!ignored) bytes += size;
-  }
-  return bytes;
-}
-
-Status ChurnRows(const Settings& settings, Report& report) {
-  const PromptSource source(settings.seed);
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::Make(settings.directory));
-  const std::size_t retained = kRetainedPrompts * kPromptBlocks;
-  Row directory{.work = "data directory at its largest, 24 x the retained size written",
-                .unit = "retained block",
-                .measure = Measure::kBytes};
-  Row start{.work = "the start after it", .unit = "retained block"};
-  std::uint64_t largest = 0, written = 0;
-  std::string digest;
-  SnapshotInfo last;
-  {
-    ServiceRig::Options options;
-    options.snapshot_interval_events = kRetainedPrompts * kPromptBlocks / kEventBlocks;
-    CONDUCTOR_ASSIGN_OR_RETURN(
-        const auto rig,
-        ServiceRig::Start(scratch->data_dir(), ServiceRig::Streams::kNone, options));
-    CONDUCTOR_RETURN_IF_ERROR(rig->Register(0, "tcp://10.0.0.1:10000"));
-    std::uint64_t number = 0;
-    for (std::uint64_t p = 0; p < kRetainedPrompts * kChurnTimes; ++p) {
-      for (std::size_t at = 0; at < kPromptBlocks; at += kEventBlocks) {
-        CONDUCTOR_RETURN_IF_ERROR(
-            rig->Offer(1, MakeFrame(1, number++, source.StoredEvent(p, at, kEventBlocks))));
-      }
-      for (std::size_t end = p < kRetainedPrompts ? 0 : kPromptBlocks; end > 0;
-           end -= kEventBlocks) {
-        CONDUCTOR_RETURN_IF_ERROR(rig->Offer(
-            1, MakeFrame(
-                   1, number++,
-                   source.RemovedEvent(p - kRetainedPrompts, end - kEventBlocks, kEventBlocks))));
-      }
-      if (p % 64 == 0) largest = std::max(largest, BytesBelow(scratch->data_dir()));
-      // A snapshot for every fourth time the retained size, at least: the disk may be slow.
-      const std::uint64_t wanted = p / (4 * kRetainedPrompts);
-      if (p % (4 * kRetainedPrompts) != 0) continue;
-      CONDUCTOR_RETURN_IF_ERROR(WaitUntil("a snapshot is made", Poll::kPause, [&] {
-        const auto view = rig->service().GetStatus();
-        return view && view->snapshots_made >= wanted;
-      }));
-    }
-    CONDUCTOR_RETURN_IF_ERROR(WaitUntil("everything is applied", Poll::kPause, [&] {
-      const auto services = rig->service().ListServices();
-      return services && !services->empty() && (*services)[0].last_seq == number - 1;
-    }));
-    CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, rig->service().GetStatus());
-    if (view.snapshots_made < 4) return Wrong("fewer than 4 snapshots under churn");
-    if (view.log_first <= 1) return Wrong("the log was never cut");
-    digest = view.digest;
-    written = number;
-    report.Note(std::to_string(written) + " events, " + std::to_string(view.snapshots_made) +
-                " snapshots, log from record " + std::to_string(view.log_first) + " to " +
-                std::to_string(view.log_last));
-  }
-  largest = std::max(largest, BytesBelow(scratch->data_dir()));
-  directory.repeats.push_back(Per(static_cast<double>(largest), retained));
-  CONDUCTOR_ASSIGN_OR_RETURN(const auto again,
-                             ServiceRig::Start(scratch->data_dir(), ServiceRig::Streams::kNone));
-  start.repeats.push_back(Per(again->start_ns(), retained));
-  CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, again->service().GetStatus());
-  if (view.digest != digest) return Wrong("another digest after the restart");
-  Checksum sum;
-  sum.Add(digest);
-  for (Row* row : {&directory, &start}) {
-    row->checksum = sum.value();
-    report.Add(std::move(*row));
-  }
-  return {};
-}
-
 }  // namespace
 
 Status RunSnapshot(const Settings& settings, Report& report) {
   CONDUCTOR_RETURN_IF_ERROR(PartsRows(settings, report));
   CONDUCTOR_RETURN_IF_ERROR(ManyRows(settings, report));
   CONDUCTOR_RETURN_IF_ERROR(BesideRows(settings, report));
-  return ChurnRows(settings, report);
+  return RunServiceSnapshots(settings, report);
 }
 
 }  // namespace conductor::bench

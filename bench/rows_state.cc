@@ -105,8 +105,10 @@ void AddSpent(const Spent& spent, std::size_t count, Row& row) {
 
 Status RunState(const Settings& settings, Report& report) {
   Row grow{.work = "stored while growing to the index size", .unit = "block"};
-  Row pause{
-      .work = "worst single 64-block event while growing", .unit = "event", .bar = kPauseBarNs};
+  Row pause{.work = "worst 64-block event, growing to " + SpellCount(settings.blocks),
+            .unit = "event",
+            .bar = kPauseBarNs,
+            .by_median = true};
   Row store{.work = "stored at the index size", .unit = "block", .bar = kApplyBarNs};
   Row remove{.work = "removed at the index size, LRU order", .unit = "block", .bar = kApplyBarNs};
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {

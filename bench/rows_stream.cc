@@ -51,6 +51,7 @@ Status RunStream(const Settings& settings, Report& report) {
 Status RunFreshness(const Settings& settings, Report& report) {
   const PromptSource source(settings.seed);
   Row row{.work = "one 1-block message on an idle service", .unit = "message", .bar = 0.4e6};
+  Row late{.work = "the same: 99th percentile", .unit = "message", .bar = 2e6, .by_median = true};
   const MessageShape shape{settings.freshness_samples, 1, 1, 1};
   const Messages messages = MakeMessages(source, 0, shape);
   const std::vector<std::uint64_t> names = source.ChainNames(0, settings.freshness_samples);
@@ -68,9 +69,12 @@ Status RunFreshness(const Settings& settings, Report& report) {
     }
     row.repeats.push_back(Quantile(samples, 0.5));
     row.p99.push_back(Quantile(samples, 0.99));
+    late.repeats.push_back(row.p99.back());
     CONDUCTOR_ASSIGN_OR_RETURN(row.checksum, CheckStream(source, 0, messages, *rig.service));
   }
+  late.checksum = row.checksum;
   report.Add(std::move(row));
+  report.Add(std::move(late));
   return {};
 }
 

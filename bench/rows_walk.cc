@@ -4,7 +4,8 @@
 // Plain: 2,048 blocks, graded depths as in `compare`. Branching: every 4th block of the prompt has
 // a second child, because other prompts of the same start left it there; all instances have all
 // prompts. The prompts came in order of length, reversed or shuffled; then the others are evicted,
-// last block first, and cleanup and merging have their turn.
+// last block first, and cleanup and merging have their turn. The rest of the index is prompts of
+// 256 blocks, spread over the instances.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -21,6 +22,18 @@ constexpr std::size_t kBranchBlocks = 2;  // of a branch's own
 constexpr std::size_t kBranchInstances = 8;
 constexpr std::uint64_t kBranchPrompt = std::uint64_t{1} << 21;
 constexpr std::uint64_t kFillerPrompt = std::uint64_t{1} << 20;
+
+// Whole prompts of one instance each, up to the size of the index. Returns how many blocks they
+// have.
+std::size_t FillRest(const Settings& settings, const PromptSource& source, Rivals& rivals) {
+  std::size_t filled = 0;
+  for (std::uint64_t p = 0; rivals.index().blocks() + kPromptBlocks <= settings.blocks; ++p) {
+    rivals.Store(p % rivals.instances(), MakePrompt(source, kFillerPrompt + p, kPromptBlocks), 0,
+                 kPromptBlocks);
+    filled += kPromptBlocks;
+  }
+  return filled;
+}
 
 // One prompt's walk by ours and by T.
 Status RaceWalk(const Settings& settings, Row row, Rivals& rivals, const std::vector<Prompt>& hot,
@@ -73,10 +86,7 @@ Status RunPlain(const Settings& settings, std::size_t instances, double bar_ns, 
                    std::max<std::size_t>(1, kWalkBlocks * (instances - i) / instances));
     }
   }
-  for (std::uint64_t p = 0; rivals.index().blocks() + kPromptBlocks <= settings.blocks; ++p) {
-    rivals.Store(p % instances, MakePrompt(source, kFillerPrompt + p, kPromptBlocks), 0,
-                 kPromptBlocks);
-  }
+  FillRest(settings, source, rivals);
   Row row{.work = "2048 blocks, " + std::to_string(instances) + " instances",
           .unit = "walk",
           .bar = bar_ns};
@@ -127,6 +137,7 @@ Status RunBranching(const Settings& settings, const std::string& order, Report& 
       rivals.Store(i, prompts[p], begin, names.size());
     }
   }
+  const std::size_t filled = FillRest(settings, source, rivals);
   const std::vector<Prompt> hot = {prompts[0]};
   Row row{.work = "every 4th block branches, " + order, .unit = "walk", .bar = 15e3};
   CONDUCTOR_RETURN_IF_ERROR(RaceWalk(settings, row, rivals, hot, report));
@@ -137,7 +148,8 @@ Status RunBranching(const Settings& settings, const std::string& order, Report& 
     }
   }
   rivals.CleanUp();
-  if (rivals.index().blocks() != kWalkBlocks) return Wrong(order + ": branches are still there");
+  if (rivals.index().blocks() != kWalkBlocks + filled)
+    return Wrong(order + ": branches are still there");
   row.work = "the same, branches evicted, " + order;
   row.bar = 2e3;
   return RaceWalk(settings, std::move(row), rivals, hot, report);

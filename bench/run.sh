@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Builds the benchmarks, runs every row and writes the results part of docs/benchmarks.md anew.
-#   bench/run.sh                      all rows, the small trace
-#   bench/run.sh --print [WORDS]      prints instead, also single groups: bench/run.sh --print query
-#   TRACE=FILE bench/run.sh --large   another trace; further words go to conductor-bench
+# Builds the benchmarks and runs them.
+#   TRACE=FILE bench/run.sh --large [--dir DIR]
+#                        every row, and writes the results part of docs/benchmarks.md anew
+#   bench/run.sh         prints every row in the usual sizes, of the small trace
+#   bench/run.sh WORDS   prints; WORDS go to conductor-bench, single groups too: bench/run.sh query
+# Only the first writes the page: a page of anything less would lack rows. --print never writes.
 # JOBS=N sets the number of parallel build jobs. Close other programs first: the rows are timed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +12,16 @@ cd "$(dirname "$0")/.."
 print=no
 case "${1:-}" in
   --print) print=yes; shift ;;
-  -h | --help) sed -n '2,6p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,8p' "$0"; exit 0 ;;
 esac
+# Whether the page would be whole: all groups, the large sizes, a trace that was chosen.
+whole=no
+[ -n "${TRACE:-}" ] && [ "${1:-}" = --large ] && whole=yes
+case "$#:${2:-}" in 1: | 3:--dir) ;; *) whole=no ;; esac
+if [ "$print" = no ] && [ "$whole" = no ]; then
+  print=yes
+  echo "run.sh: prints only; docs/benchmarks.md is written by TRACE=FILE bench/run.sh --large" >&2
+fi
 trace=${TRACE:-examples/trace_small.jsonl}
 groups=all
 case "${1:-}" in [a-z]*) groups= ;; esac  # named groups come first

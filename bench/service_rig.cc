@@ -92,12 +92,14 @@ Result<std::unique_ptr<ServiceRig>> ServiceRig::Start(const std::string& data_di
     rig->none_ = std::make_unique<SilentStreams>();
     source = rig->none_.get();
   }
+  const ProcessorWatch processor;
   const Stopwatch watch;
   rig->service_->Start(*source, {});
   CONDUCTOR_RETURN_IF_ERROR(WaitUntil("the service is ready", Poll::kPause, [&] {
     return rig->service_->GetReadiness().ready || rig->service_->FatalError().has_value();
   }));
   rig->start_ns_ = watch.ElapsedNs();
+  rig->start_processor_ns_ = processor.ElapsedNs();
   if (const auto fatal = rig->service_->FatalError()) return tl::unexpected(*fatal);
   return rig;
 }

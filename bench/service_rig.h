@@ -65,8 +65,11 @@ class ServiceRig {
   ~ServiceRig();
 
   ConductorService& service() { return *service_; }
+  const ConductorService& service() const { return *service_; }
   // Of the time from the service's start to its readiness: the rebuild.
   double start_ns() const { return start_ns_; }
+  // What all threads of the process took meanwhile.
+  double start_processor_ns() const { return start_processor_ns_; }
 
   Status Register(std::size_t instance, const std::string& endpoint);
   // Hands the frame over, again and again while the queue is full.
@@ -85,7 +88,7 @@ class ServiceRig {
   std::unique_ptr<ConductorService> service_;
   std::unique_ptr<Subscriptions> zmq_;
   std::unique_ptr<StreamSource> none_;
-  double start_ns_ = 0;
+  double start_ns_ = 0, start_processor_ns_ = 0;
 };
 
 }  // namespace conductor::bench

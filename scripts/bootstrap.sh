@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   ccache clang clang-format clang-tidy cmake curl g++ git ninja-build pkg-config
-  libbenchmark-dev libboost-dev libbz2-dev libcli11-dev libcpp-httplib-dev libexpected-dev
+  libboost-dev libbz2-dev libcli11-dev libcpp-httplib-dev libexpected-dev
   libfmt-dev libgflags-dev libgmock-dev libgrpc++-dev libgtest-dev liblz4-dev libmsgpack-cxx-dev
   libprotobuf-dev librocksdb-dev libsimdjson-dev libsnappy-dev libspdlog-dev libssl-dev libxxhash-dev libzmq3-dev
   libzstd-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc
