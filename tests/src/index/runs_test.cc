@@ -449,20 +449,5 @@ TEST(RunsTest, WhatAThreadRemembersOfASetIsOfThatSetOnly) {
   }
 }
 
-TEST(RunsTest, MatchLengthIsTheFirstDifference) {
-  RandomSource random(Seed());
-  for (std::size_t size = 0; size <= 70; ++size) {
-    std::vector<std::uint64_t> a(size), b;
-    for (std::uint64_t& value : a) value = random.Next();
-    b = a;
-    EXPECT_EQ(MatchLength(a.data(), b.data(), size), size);
-    for (std::size_t at = 0; at < size; ++at) {
-      b[at] ^= std::uint64_t{1} << (at % 64);
-      EXPECT_EQ(MatchLength(a.data(), b.data(), size), at);
-      b[at] = a[at];
-    }
-  }
-}
-
 }  // namespace
 }  // namespace conductor
