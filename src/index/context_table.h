@@ -95,6 +95,7 @@ struct RowView {
   }
   // By instance id; groups.size(): no such instance.
   std::size_t FindGroup(const std::string& instance_id) const;
+  std::size_t bytes() const;  // without its rows
 
  private:
   friend class ContextTable;
@@ -163,8 +164,11 @@ class ContextTable {
   void SkipStreams(StreamId next);
   void RemoveStream(StreamId id);
   StreamShared* FindStream(StreamId id) const;
+  std::size_t bytes() const;
 
  private:
+  void Publish(Context& context, const RowView* rows);
+
   RetireList& retired_;
   ChunkedArray<Context, 6, 1 << 14> contexts_;
   ChunkedArray<StreamShared, 10, 1 << 16> streams_;
@@ -172,6 +176,7 @@ class ContextTable {
   SegmentMap by_key_;
   std::map<std::pair<ContextId, StreamId>, std::uint32_t> row_slots_;
   bool bulk_ = false;
+  std::size_t bytes_ = 0;  // of published views and their rows
 };
 
 }  // namespace conductor

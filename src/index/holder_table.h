@@ -134,13 +134,14 @@ class HolderTable {
   // A set's hash is the sum of its holders'.
   static std::uint64_t MixHolder(HolderId id) { return HashMix(id, 0x686f6c646572ull); }
 
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const;
   std::size_t set_count() const { return set_count_; }
 
  private:
   StateId Intern(std::vector<HolderId> holders, std::uint64_t set_hash, ContextId context,
                  HolderId via);
   void FreeSet(StateId id);
+  void AddState(HolderId id, StateId state);
   void CompactStates(HolderId id);
 
   RetireList& retired_;
@@ -149,7 +150,7 @@ class HolderTable {
   std::map<HolderKey, HolderId> current_;
   std::unordered_multimap<std::uint64_t, StateId> interned_;  // looked up, never iterated
   std::deque<StateId> idle_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0;  // of the sets, until they are unpublished, and of the holders' lists
   std::size_t set_count_ = 0;
 };
 
