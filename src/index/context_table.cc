@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "src/check.h"
+#include "src/index/heap_bytes.h"
 
 namespace conductor {
 namespace {
@@ -85,6 +86,13 @@ void RowView::Remove(std::uint32_t slot) {
   Regroup();
 }
 
+std::size_t RowView::bytes() const {
+  return HeapBytes(sizeof(RowView)) + HeapBytes(slots.capacity() * sizeof(slots[0])) +
+         HeapBytes(order.capacity() * sizeof(order[0])) +
+         HeapBytes(groups.capacity() * sizeof(groups[0])) +
+         HeapBytes(cards.capacity() * sizeof(cards[0]));
+}
+
 void RowView::Regroup() {
   groups.clear();
   cards.assign(slots.size(), {});
@@ -96,6 +104,29 @@ void RowView::Regroup() {
   }
   one_rank_each = groups.size() == order.size();
   ++version;
+}
+
+namespace {
+
+// And its node of the map from streams to slots.
+std::size_t RowBytes(const Row& row) {
+  const bool on_heap = row.instance_id.capacity() > std::string().capacity();
+  return HeapBytes(sizeof(Row)) + (on_heap ? HeapBytes(row.instance_id.capacity() + 1) : 0) +
+         HeapBytes(4 * sizeof(void*) + sizeof(std::pair<ContextId, StreamId>) + 8);
+}
+
+}  // namespace
+
+std::size_t ContextTable::bytes() const {
+  return bytes_ + contexts_.bytes() + streams_.bytes() + by_key_.bytes();
+}
+
+// In the place of those that readers may still have.
+void ContextTable::Publish(Context& context, const RowView* rows) {
+  const RowView* old = context.rows.load(std::memory_order_relaxed);
+  bytes_ += rows->bytes() - old->bytes();
+  context.rows.store(rows, std::memory_order_release);
+  retired_.RetireObject(const_cast<RowView*>(old));
 }
 
 ContextTable::~ContextTable() {
@@ -128,7 +159,9 @@ ContextId ContextTable::FindOrAdd(const ContextKey& key) {
   Context& context = contexts_[id];
   context.key = key;
   context.key_mix = KeyMix(key);
-  context.rows.store(new RowView, std::memory_order_release);
+  const auto* rows = new RowView;
+  bytes_ += rows->bytes();
+  context.rows.store(rows, std::memory_order_release);
   const auto hash = static_cast<std::uint64_t>(context.key_mix >> 64);
   context.next_key.store(by_key_.Find(hash), std::memory_order_relaxed);
   by_key_.Set(hash, id);
@@ -151,19 +184,23 @@ std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::stri
   if (it != row_slots_.end()) return it->second;
   Context& context = contexts_[id];
   const RowView* old = context.rows.load(std::memory_order_relaxed);
+  const auto* row = new Row{stream, instance_id, dp_rank, FindStream(stream)};
+  bytes_ += RowBytes(*row);
   if (bulk_) {
     const auto slot = static_cast<std::uint32_t>(old->size());
     // It was made here, and nobody else has it yet.
-    const_cast<RowView*>(old)->Append(new Row{stream, instance_id, dp_rank, FindStream(stream)});
+    auto* rows = const_cast<RowView*>(old);
+    bytes_ -= rows->bytes();
+    rows->Append(row);
+    bytes_ += rows->bytes();
     row_slots_[{id, stream}] = slot;
     return slot;
   }
   auto* rows = new RowView(*old);
   std::uint32_t slot = 0;
   while (slot < rows->size() && (*rows)[slot] != nullptr) ++slot;
-  rows->Add(slot, new Row{stream, instance_id, dp_rank, FindStream(stream)});
-  context.rows.store(rows, std::memory_order_release);
-  retired_.RetireObject(const_cast<RowView*>(old));
+  rows->Add(slot, row);
+  Publish(context, rows);
   row_slots_[{id, stream}] = slot;
   return slot;
 }
@@ -171,7 +208,10 @@ std::uint32_t ContextTable::RowOf(ContextId id, StreamId stream, const std::stri
 void ContextTable::EndBulk() {
   bulk_ = false;
   for (ContextId id = 1; id < contexts_.end_id(); ++id) {
-    const_cast<RowView*>(contexts_[id].rows.load(std::memory_order_relaxed))->Sort();
+    auto* rows = const_cast<RowView*>(contexts_[id].rows.load(std::memory_order_relaxed));
+    bytes_ -= rows->bytes();
+    rows->Sort();
+    bytes_ += rows->bytes();
   }
 }
 
@@ -183,8 +223,8 @@ void ContextTable::RemoveRow(ContextId id, StreamId stream) {
   auto* rows = new RowView(*old);
   const Row* row = (*rows)[it->second];
   rows->Remove(it->second);
-  context.rows.store(rows, std::memory_order_release);
-  retired_.RetireObject(const_cast<RowView*>(old));
+  bytes_ -= RowBytes(*row);
+  Publish(context, rows);
   retired_.RetireObject(const_cast<Row*>(row));
   row_slots_.erase(it);
 }

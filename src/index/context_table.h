@@ -95,6 +95,7 @@ struct RowView {
   }
   // By instance id; groups.size(): no such instance.
   std::size_t FindGroup(const std::string& instance_id) const;
+  std::size_t bytes() const;  // without its rows
 
  private:
   friend class ContextTable;
@@ -114,9 +115,9 @@ struct Context {
   ContextKey key;  // constant
   Sum128 key_mix = 0;
   std::atomic<const ContextProfile*> profile{nullptr};
-  std::atomic<const RowView*> rows{nullptr};
+  std::atomic<const RowView*> rows{nullptr};  // never null once the id is handed out
   std::atomic<std::uint32_t> registrations{0};
-  std::atomic<std::uint64_t> blocks{0};     // entries with a live holder
+  std::atomic<std::uint64_t> blocks{0};     // entries and slots with a live holder
   std::atomic<std::uint64_t> fragments{0};  // those of them known by name only
   std::atomic<ContextId> next_key{0};       // chain behind the key map
   // Entries outside runs that a walk by content must look for: shared ones; publishers' own; and
@@ -163,15 +164,20 @@ class ContextTable {
   void SkipStreams(StreamId next);
   void RemoveStream(StreamId id);
   StreamShared* FindStream(StreamId id) const;
+  std::size_t bytes() const;
 
  private:
+  void Publish(Context& context, const RowView* rows);
+
   RetireList& retired_;
   ChunkedArray<Context, 6, 1 << 14> contexts_;
   ChunkedArray<StreamShared, 10, 1 << 16> streams_;
-  std::atomic<StreamId> streams_end_{1};
+  std::atomic<StreamId> streams_end_{1};  // ids below it are in streams_, which never shrinks
   SegmentMap by_key_;
+  // Exactly the rows of the published views.
   std::map<std::pair<ContextId, StreamId>, std::uint32_t> row_slots_;
   bool bulk_ = false;
+  std::size_t bytes_ = 0;  // of published views and their rows
 };
 
 }  // namespace conductor

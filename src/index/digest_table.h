@@ -52,7 +52,7 @@ class DigestTable {
   static constexpr std::size_t kChunkCountMax = kLone >> kChunkBits;
   struct Lone {
     Digest digest;
-    EntryId owner = 0;  // writer only; 0: retired
+    EntryId owner = 0;  // writer only; 0: retired. The owner's run has this digest's id
   };
 
   void Release(DigestId id);
@@ -60,8 +60,8 @@ class DigestTable {
   RetireList& retired_;
   ChunkedArray<Digest, kChunkBits, kChunkCountMax> kept_;
   ChunkedArray<Lone, kChunkBits, kChunkCountMax> lone_;
-  std::size_t lone_count_ = 0;
-  std::uint32_t hand_ = 0;  // the id NextLone told last
+  std::size_t lone_count_ = 0;  // those of lone_ that have an owner
+  std::uint32_t hand_ = 0;      // the id NextLone told last
 };
 
 }  // namespace conductor

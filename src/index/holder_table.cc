@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/check.h"
+#include "src/index/heap_bytes.h"
 
 namespace conductor {
 namespace {
@@ -10,8 +11,18 @@ namespace {
 // Empty sets that are kept because the next block often makes them again.
 constexpr std::size_t kIdleSetsMax = 4'096;
 
+// Of an interning node: the next one, the hash and the id; and of a node of `current_`.
+constexpr std::size_t kInternedBytes = HeapBytes(3 * sizeof(void*));
+constexpr std::size_t kCurrentBytes = HeapBytes(4 * sizeof(void*) + sizeof(HolderKey) + 8);
+
+// Aligned: the gap before the next one is lost.
 std::size_t SetBytes(const HolderSet& set) {
-  return sizeof(HolderSet) + set.size * sizeof(HolderId) + 64;  // and its interning node
+  return sizeof(HolderSet) + alignof(HolderSet) + HeapBytes(set.size * sizeof(HolderId)) +
+         kInternedBytes;
+}
+
+std::size_t StatesBytes(const Holder& holder) {
+  return HeapBytes(holder.states.capacity() * sizeof(StateId));
 }
 
 }  // namespace
@@ -40,7 +51,6 @@ HolderId HolderTable::Current(const HolderKey& key, std::uint32_t row) {
   holder.sum = 0;
   holder.blocks.store(0, std::memory_order_relaxed);
   holder.memberships = 0;
-  holder.states.clear();
   holder.compact_at = 64;
   holder.alone = 0;
   it->second = id;
@@ -69,8 +79,7 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
   const StateId id = sets_.Allocate();
   std::uint32_t live = 0, live_engines = 0;
   for (HolderId h : holders) {
-    if (holders_[h].states.size() >= holders_[h].compact_at) CompactStates(h);
-    holders_[h].states.push_back(id);
+    AddState(h, id);
     const HolderKey& key = holders_[h].key;
     if (key.pool != 0 || key.unproven || key.tier == Tier::kCpuShare) set->plain = false;
     if (!set->plain || key.tier != Tier::kDevice) set->device_only = false;
@@ -168,6 +177,17 @@ StateId HolderTable::WithoutRetired(StateId state) {
   return set.without_retired;
 }
 
+void HolderTable::AddState(HolderId id, StateId state) {
+  Holder& holder = holders_[id];
+  if (holder.states.size() >= holder.compact_at) CompactStates(id);
+  bytes_ -= StatesBytes(holder);
+  // By a quarter: with thousands of holders these lists are as large as the sets.
+  const std::size_t size = holder.states.size();
+  if (size == holder.states.capacity()) holder.states.reserve(size + size / 4 + 4);
+  holder.states.push_back(state);
+  bytes_ += StatesBytes(holder);
+}
+
 // Drops ids of sets that were freed, or whose id was given to another set.
 void HolderTable::CompactStates(HolderId id) {
   std::vector<StateId>& states = holders_[id].states;
@@ -205,7 +225,8 @@ void HolderTable::Recycle(HolderId id) {
     const HolderSet* set = Mutable(state);
     if (set != nullptr && set->entries == 0 && set->Contains(id)) FreeSet(state);
   }
-  holders_[id].states.clear();
+  bytes_ -= StatesBytes(holders_[id]);
+  holders_[id].states = {};
   retired_.Retire(
       [](void* owner, std::uintptr_t object) {
         static_cast<HolderTable*>(owner)->holders_.Release(static_cast<HolderId>(object));
@@ -231,6 +252,12 @@ void HolderTable::NoteEmpty(StateId id) {
     candidate->idle = false;
     if (candidate->entries == 0) FreeSet(oldest);
   }
+}
+
+std::size_t HolderTable::bytes() const {
+  return bytes_ + holders_.bytes() + sets_.bytes() + current_.size() * kCurrentBytes +
+         HeapBytes(interned_.bucket_count() * sizeof(void*)) +
+         HeapBytes(idle_.size() * sizeof(StateId));
 }
 
 void HolderTable::FreeSet(StateId id) {

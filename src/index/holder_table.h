@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -42,10 +43,14 @@ struct Holder {
   HolderKey key;          // constant while the id is in use
   std::uint32_t row = 0;  // of the context's row table; constant while in use
   std::atomic<bool> retired{false};
-  Sum128 sum = 0;                        // of its blocks' mixes
-  std::atomic<std::uint64_t> blocks{0};  // blocks it has; meaningless once retired
-  std::uint64_t memberships = 0;         // entries whose set names it, retired or not
-  std::vector<StateId> states;           // sets that name it; may hold stale ids, compacted
+  Sum128 sum = 0;  // of its blocks' mixes
+  // Blocks it has. Invariant: equals memberships until it is retired; meaningless from then on.
+  std::atomic<std::uint64_t> blocks{0};
+  // Entries and slots whose set names it. Invariant: the id is not used again before it is 0.
+  std::uint64_t memberships = 0;
+  // Invariant: every set that names it and was not freed is among them. Stale ids may be too, until
+  // the list is compacted.
+  std::vector<StateId> states;
   std::size_t compact_at = 64;
   StateId alone = 0;  // the set of this holder only, as it was made last
 };
@@ -54,19 +59,20 @@ struct alignas(64) HolderSet {
   // What readers need, in the first cache line.
   // No other set of this process ever has it: ids of sets and holders are used again.
   std::uint64_t serial = 0;
-  std::uint64_t set_hash = 0;
-  std::unique_ptr<HolderId[]> holders;  // ascending
+  std::uint64_t set_hash = 0;           // sum of the holders' mixes
+  std::unique_ptr<HolderId[]> holders;  // ascending, of one context; at least one
   std::uint32_t size = 0;
   HolderId via = 0;  // the holder by which it differed from the set it was made from
   std::atomic<std::uint32_t> live{0};          // holders that are not retired
   std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
   ContextId context = 0;
-  std::atomic<bool> has_retired{false};
+  std::atomic<bool> has_retired{false};  // exactly when live < size
   // Every holder is an engine's, verified, of a tier that is its own: each (row, tier) is there
   // once, and means that row alone.
   bool plain = true;
   bool device_only = true;  // plain, and of the device tier
-  // Writer only.
+  // Writer only. Entries and slots that have this state, and those of them known by name only.
+  // Invariant: a set that was freed has none.
   std::uint64_t entries = 0, fragments = 0;
   StateId without_retired = 0;  // what WithoutRetired made last
   bool idle = false;            // in the queue of sets that may be freed
@@ -134,23 +140,29 @@ class HolderTable {
   // A set's hash is the sum of its holders'.
   static std::uint64_t MixHolder(HolderId id) { return HashMix(id, 0x686f6c646572ull); }
 
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const;
   std::size_t set_count() const { return set_count_; }
+  // For tests: which invariants of sets and holders are broken, in words. `named`: how many entries
+  // and slots have each state; `unclean`: retired holders that some of them still name.
+  std::string Inconsistency(const std::map<StateId, std::uint64_t>& named,
+                            std::uint64_t unclean) const;
 
  private:
   StateId Intern(std::vector<HolderId> holders, std::uint64_t set_hash, ContextId context,
                  HolderId via);
   void FreeSet(StateId id);
+  void AddState(HolderId id, StateId state);
   void CompactStates(HolderId id);
 
   RetireList& retired_;
   ChunkedArray<Holder, 10, 1 << 14> holders_;
   ChunkedArray<std::atomic<HolderSet*>, 10, 1 << 16> sets_;
-  std::map<HolderKey, HolderId> current_;
-  std::unordered_multimap<std::uint64_t, StateId> interned_;  // looked up, never iterated
-  std::deque<StateId> idle_;
-  std::size_t bytes_ = 0;
-  std::size_t set_count_ = 0;
+  std::map<HolderKey, HolderId> current_;  // no retired ones
+  // By set_hash: exactly the sets that were not freed. Looked up, never iterated.
+  std::unordered_multimap<std::uint64_t, StateId> interned_;
+  std::deque<StateId> idle_;   // those with `idle`, and some that were freed since
+  std::size_t bytes_ = 0;      // of the sets, until they are unpublished, and of the holders' lists
+  std::size_t set_count_ = 0;  // that were not freed
 };
 
 }  // namespace conductor

@@ -1,9 +1,71 @@
 // The index's own invariants, all of them, slowly: for tests.
+#include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "src/index/prefix_index.h"
 
 namespace conductor {
+
+std::string HolderTable::Inconsistency(const std::map<StateId, std::uint64_t>& named,
+                                       std::uint64_t unclean) const {
+  std::string wrong;
+  const auto expect = [&](bool holds, const char* what, std::uint32_t id) {
+    if (!holds) wrong += std::string(what) + ": " + std::to_string(id) + "\n";
+  };
+  std::vector<std::uint64_t> memberships(holders_.end_id());
+  std::vector<std::vector<StateId>> listed(holders_.end_id());
+  for (HolderId id = 1; id < holders_.end_id(); ++id) {
+    listed[id] = holders_[id].states;
+    std::sort(listed[id].begin(), listed[id].end());
+  }
+  std::size_t sets = 0;
+  for (StateId id = 1; id < sets_.end_id(); ++id) {
+    const HolderSet* set = Mutable(id);
+    if (set == nullptr) {
+      expect(!named.contains(id), "a state that was freed", id);
+      continue;
+    }
+    ++sets;
+    const auto found = named.find(id);
+    expect(set->entries == (found == named.end() ? 0 : found->second), "a set's entries", id);
+    expect(set->fragments <= set->entries, "a set's fragments", id);
+    std::uint32_t live = 0, live_engines = 0;
+    std::uint64_t set_hash = 0;
+    for (std::uint32_t i = 0; i < set->size; ++i) {
+      const HolderId member = set->holders[i];
+      const Holder& h = holders_[member];
+      set_hash += MixHolder(member);
+      memberships[member] += set->entries;
+      expect(std::binary_search(listed[member].begin(), listed[member].end(), id),
+             "a set that its holder does not list", id);
+      expect(h.key.context == set->context, "a holder of another context", id);
+      expect(i == 0 || set->holders[i - 1] < member, "the order of a set", id);
+      if (h.retired.load()) continue;
+      ++live;
+      if (h.key.pool == 0) ++live_engines;
+    }
+    expect(set->set_hash == set_hash, "a set's hash", id);
+    expect(set->live.load() == live && set->live_engines.load() == live_engines,
+           "a set's live holders", id);
+    expect(set->has_retired.load() == (live < set->size), "a set's retired holders", id);
+  }
+  expect(sets == set_count_ && sets == interned_.size(), "the count of sets",
+         static_cast<std::uint32_t>(sets));
+  std::uint64_t retired = 0;
+  for (HolderId id = 1; id < holders_.end_id(); ++id) {
+    const Holder& h = holders_[id];
+    expect(h.memberships == memberships[id], "memberships", id);
+    if (h.retired.load() && h.memberships > 0) ++retired;
+    expect(h.retired.load() || h.blocks.load() == h.memberships, "blocks of a holder", id);
+  }
+  for (const auto& [key, id] : current_) {
+    expect(!holders_[id].retired.load() && holders_[id].key == key, "a current holder", id);
+  }
+  expect(retired == unclean, "the count of unclean holders", static_cast<std::uint32_t>(retired));
+  return wrong;
+}
 
 std::string PrefixIndex::Inconsistency() const {
   std::string wrong;
@@ -70,7 +132,14 @@ std::string PrefixIndex::Inconsistency() const {
   expect(runs_by_link_.size() == runs, "links of no run", static_cast<EntryId>(runs));
   expect(slots_by_name_.size() == slots, "names of no slot", static_cast<EntryId>(slots));
   expect(slot_count_.load() == slots, "the count of slots", static_cast<EntryId>(slots));
-  return wrong;
+  std::map<StateId, std::uint64_t> named;
+  std::size_t ids = 0;
+  ForEachId([&](EntryId id) {
+    ++ids;
+    if (const StateId state = StateOf(id)) ++named[state];
+  });
+  expect(ids == entries_in_memory(), "the count of entries", static_cast<EntryId>(ids));
+  return wrong + holders_.Inconsistency(named, unclean_);
 }
 
 }  // namespace conductor

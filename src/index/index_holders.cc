@@ -296,7 +296,8 @@ bool PrefixIndex::CleanupSlice(std::size_t budget) {
   return false;
 }
 
-// Of an index without entries. (Runs give their memory back as they go.)
+// Of an index without entries. (Runs give most of their memory back as they go, the rest with the
+// last one of them.)
 void PrefixIndex::ShrinkTables() {
   if (watch_ != nullptr) return;  // an image knows ids
   entries_.ShrinkIfEmpty();

@@ -385,12 +385,12 @@ class PrefixIndex {
   ChangeWatch* watch_ = nullptr;
   // Retired holders that some block still names. While there are any, the sweep goes round.
   std::uint64_t unclean_ = 0;
-  std::uint32_t sweep_run_ = 0;  // a position of runs_
-  EntryId sweep_entry_ = 0;      // not 0: the sweep is among the entries
-  std::deque<EntryId> merges_;   // blocks at the end of their runs; at most kMergesMax
-  std::atomic<std::uint64_t> blocks_{0};
-  std::atomic<std::uint64_t> fragments_{0};
-  std::atomic<std::size_t> entry_count_{0}, slot_count_{0};
+  std::uint32_t sweep_run_ = 0;              // a position of runs_
+  EntryId sweep_entry_ = 0;                  // not 0: the sweep is among the entries
+  std::deque<EntryId> merges_;               // blocks at the end of their runs; at most kMergesMax
+  std::atomic<std::uint64_t> blocks_{0};     // sum of the contexts'; nothing else changes it
+  std::atomic<std::uint64_t> fragments_{0};  // the same
+  std::atomic<std::size_t> entry_count_{0}, slot_count_{0};  // entries in use; slots below sizes
   std::vector<StreamId> rejected_;
   std::vector<ContextId> emptied_;
 };

@@ -148,7 +148,8 @@ class RunTable {
   };
 
   // The superblocks of a class that have a free run. The first is filled first: so free runs come
-  // together in the last ones, which become empty and are given back.
+  // together in the last ones, which become empty and are given back; the last one of a class only
+  // when no run of any class is in use.
   struct Room {
     std::vector<std::uint64_t> bits;  // by index of superblock
     std::size_t first_word = 0;       // no bit is set before it

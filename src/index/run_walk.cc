@@ -49,13 +49,9 @@ __attribute__((target("avx2"))) std::size_t MatchLengthAvx2(const std::uint64_t*
 }
 #endif
 
-using MatchFunction = std::size_t (*)(const std::uint64_t*, const std::uint64_t*, std::size_t);
-
-MatchFunction ChooseMatch() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return MatchLengthAvx2;
-#endif
-  return MatchLengthPortable;
+MatchKernel ChooseMatch() {
+  const MatchKernel avx2 = SupportedAvx2MatchKernel();
+  return avx2 != nullptr ? avx2 : PortableMatchKernel();
 }
 
 // Not worth a call through a pointer.
@@ -109,8 +105,19 @@ class SlotStates {
 
 }  // namespace
 
+MatchKernel PortableMatchKernel() {
+  return MatchLengthPortable;
+}
+
+MatchKernel SupportedAvx2MatchKernel() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return MatchLengthAvx2;
+#endif
+  return nullptr;
+}
+
 std::size_t MatchLength(const std::uint64_t* a, const std::uint64_t* b, std::size_t count) {
-  static const MatchFunction match = ChooseMatch();
+  static const MatchKernel match = ChooseMatch();
   if (count <= kFew) {
     std::size_t i = 0;
     while (i < count && a[i] == b[i]) ++i;

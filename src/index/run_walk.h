@@ -27,4 +27,10 @@ RunStretch WalkRuns(const PrefixIndex& index, ContextId context, PromptBlocks& b
 // How many of the first `count` values are equal.
 std::size_t MatchLength(const std::uint64_t* a, const std::uint64_t* b, std::size_t count);
 
+// What MatchLength chooses from, once: all give the same results.
+using MatchKernel = std::size_t (*)(const std::uint64_t* a, const std::uint64_t* b,
+                                    std::size_t count);
+MatchKernel PortableMatchKernel();
+MatchKernel SupportedAvx2MatchKernel();  // null: the machine has no AVX2
+
 }  // namespace conductor

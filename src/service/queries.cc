@@ -55,11 +55,8 @@ Result<QueryAnswer> ConductorService::Impl::Query(const PromptQuery& query) cons
                     : MatchPrompt(index, query);
   if (!answer) return answer;
   answer->log_seq = seq;
-  queries_.fetch_add(1, std::memory_order_relaxed);
-  asked_tokens_.fetch_add(query.token_ids.size(), std::memory_order_relaxed);
-  if (!answer->instances.empty()) {
-    matched_tokens_.fetch_add(answer->instances.front().best.disk, std::memory_order_relaxed);
-  }
+  const std::uint64_t matched = answer->instances.empty() ? 0 : answer->instances.front().best.disk;
+  query_counters_.Add({1, query.token_ids.size(), matched});
   if (query.options.detail && !Matched(*answer)) {
     ExplainMiss(index, Normalised(query.context), query.token_ids.size(), *answer);
   }
@@ -76,7 +73,7 @@ Result<QueryAnswer> ConductorService::Impl::QueryByHash(const HashQuery& query) 
   const Seq seq = applied_.load(std::memory_order_acquire);
   QueryAnswer answer = MatchHashes(index, {Normalised(query.context), query.hashes, query.options});
   answer.log_seq = seq;
-  queries_.fetch_add(1, std::memory_order_relaxed);
+  query_counters_.Add({1, 0, 0});
   if (query.options.detail && !Matched(answer)) {
     ExplainMiss(index, Normalised(query.context),
                 query.hashes.size() * std::uint64_t{query.context.block_size}, answer);

@@ -20,6 +20,7 @@
 #include "src/service/conductor_service.h"
 #include "src/service/log_writer.h"
 #include "src/service/memory_cap.h"
+#include "src/service/query_counters.h"
 #include "src/service/rebuild_progress.h"
 #include "src/service/snapshotter.h"
 #include "src/state/state_machine.h"
@@ -148,7 +149,7 @@ class ConductorService::Impl {
   std::atomic<bool> streams_started_{false};
   mutable std::atomic<bool> caught_up_{false};  // latched: the first catch-up of every stream ended
   std::int64_t started_ms_ = 0;
-  mutable std::atomic<std::uint64_t> queries_{0}, matched_tokens_{0}, asked_tokens_{0};
+  mutable QueryCounters query_counters_;
 
   mutable Mutex fatal_mutex_;
   std::optional<Error> fatal_error_ GUARDED_BY(fatal_mutex_);

@@ -180,11 +180,12 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
       static_cast<double>(queue_.frames()));
   add("resident_bytes", "Memory of the process that is resident",
       static_cast<double>(ResidentBytes()));
-  add("queries_total", "Queries answered", static_cast<double>(queries_.load()), true);
-  add("query_tokens_total", "Prompt tokens asked for", static_cast<double>(asked_tokens_.load()),
+  const QueryCounters::Counts queries = query_counters_.Sum();
+  add("queries_total", "Queries answered", static_cast<double>(queries.queries), true);
+  add("query_tokens_total", "Prompt tokens asked for", static_cast<double>(queries.asked_tokens),
       true);
   add("query_matched_tokens_total", "Tokens of the best instance's match",
-      static_cast<double>(matched_tokens_.load()), true);
+      static_cast<double>(queries.matched_tokens), true);
   add("max_blocks", "limits.max_blocks: the cap on blocks, 0: none",
       static_cast<double>(options_.limits.max_blocks));
   add("max_bytes", "limits.max_bytes: the cap on index_bytes, 0: none",

@@ -47,7 +47,7 @@ void RandomOps::AddSlots() {
     slots_.push_back(slot);
     return &slots_.back();
   };
-  slots_.reserve(16);
+  slots_.reserve(16 + options_.more_publishers);
   add("right", 0, PublisherType::kVllm);
   add("right", 1, PublisherType::kVllm);
   add("digests", 0, PublisherType::kVllm)->spelling = Spelling::kDigest;
@@ -69,6 +69,9 @@ void RandomOps::AddSlots() {
   if (options_.pools) {
     add("pool", 0, PublisherType::kMooncake);
     add("whole-pool", 0, PublisherType::kMooncake)->registration.pool_parts = {{"kv", 2}};
+  }
+  for (std::size_t i = 0; i < options_.more_publishers; ++i) {
+    add("right-" + std::to_string(i), 0, PublisherType::kVllm);
   }
 }
 

@@ -34,6 +34,7 @@ struct RandomOpsOptions {
   bool pools = true;
   bool token_less = true;
   bool registrations_change = true;
+  std::size_t more_publishers = 0;  // so many more that hash as they say
   // What the registrations say. Apply does not hash, so that only a comparison through the real
   // query path needs real ones (RealNames::Profile with seed "0").
   HashProfile vllm_profile;

@@ -22,9 +22,30 @@ struct Growth {
   std::size_t gauge = 0, resident = 0;
 };
 
-// In a process of its own, whose heap holds nothing free that others have used.
+template <typename Measure>
+Growth InOwnProcess(const Measure& measure) {
+  // Its heap holds nothing free that others have used.
+  Growth growth;
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  EXPECT_NE(child, -1);
+  if (child == 0) {
+    malloc_trim(0);
+    growth = measure();
+    const bool told = write(ends[1], &growth, sizeof growth) == sizeof growth;
+    _exit(told ? 0 : 1);
+  }
+  close(ends[1]);
+  EXPECT_EQ(read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
+  close(ends[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  return growth;
+}
+
 Growth Fill(std::size_t blocks, std::size_t run_blocks) {
-  malloc_trim(0);
   StateMachine state;
   Registration registration;
   registration.model_name = "m";
@@ -77,22 +98,7 @@ class MemoryTest : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(MemoryTest, TheGaugeAgreesWithTheProcess) {
   constexpr std::size_t kBlocks = 2'000'000;
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  ASSERT_NE(child, -1);
-  if (child == 0) {
-    const Growth growth = Fill(kBlocks, GetParam());
-    const bool told = write(ends[1], &growth, sizeof growth) == sizeof growth;
-    _exit(told ? 0 : 1);
-  }
-  close(ends[1]);
-  Growth growth;
-  ASSERT_EQ(read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
-  close(ends[0]);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  const Growth growth = InOwnProcess([] { return Fill(kBlocks, GetParam()); });
   const double gauge = static_cast<double>(growth.gauge) / kBlocks;
   const double resident = static_cast<double>(growth.resident) / kBlocks;
   std::printf("bytes per block: gauge %.1f, resident %.1f\n", gauge, resident);
@@ -103,6 +109,66 @@ TEST_P(MemoryTest, TheGaugeAgreesWithTheProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Runs, MemoryTest, testing::Values(512, 64, 8, 1),
                          testing::PrintToStringParamName());
+
+// Prompts of as many blocks as there are holders: the first holder has all of a prompt, each one
+// after it a block less. So each block has a set of its own, and what there is are sets, and the
+// lists of them that holders keep.
+Growth Share(std::size_t holders, std::size_t prompts) {
+  StateMachine state;
+  Registration registration;
+  registration.model_name = "m";
+  registration.block_size = kTestBlockSize;
+  registration.hash_profile = model::RealNames::Profile(HashStrategy::kVllmV1, "0");
+  for (std::size_t i = 0; i < holders; ++i) {
+    registration.instance_id = "i" + std::to_string(i);
+    state.Apply({{Registered{registration, UnverifiedBlocks::kContent}}});
+  }
+  malloc_trim(0);
+  // What the state keeps of streams counts before.
+  const Growth before = {state.index().bytes(), ResidentBytes()};
+  for (std::size_t prompt = 0; prompt < prompts; ++prompt) {
+    Stored event;
+    event.block_length = kTestBlockSize;
+    event.extra_keys_on_wire = true;
+    for (std::size_t i = 0; i < holders; ++i) {
+      const std::uint64_t block = prompt * holders + i;
+      event.blocks.push_back({Name(HashMix(block, 1)), HashMix(block, 2), HashCheck::kEqual});
+    }
+    Record record;
+    record.facts.emplace_back(Frame{});
+    Frame& frame = std::get<Frame>(record.facts.front());
+    frame.events.push_back(std::move(event));
+    // Each prompt begins with another holder: sets of different prompts differ.
+    const std::size_t stride = 1 + 2 * prompt;
+    for (std::size_t i = 0; i < holders; ++i) {
+      frame.stream = 1 + (prompt / holders + i * stride) % holders;
+      frame.number = prompt;
+      state.Apply(record);
+      std::get<Stored>(frame.events.front()).blocks.pop_back();
+    }
+  }
+  while (state.CleanupSlice(1'000)) {
+  }
+  malloc_trim(0);  // as the service does
+  return {state.index().bytes() - before.gauge, ResidentBytes() - before.resident};
+}
+
+// How many holders there are, and of how many prompts.
+class HolderMemoryTest : public ::testing::TestWithParam<std::pair<std::size_t, std::size_t>> {};
+
+TEST_P(HolderMemoryTest, TheGaugeAgreesWithTheProcess) {
+  const auto [holders, prompts] = GetParam();
+  const Growth growth = InOwnProcess([&] { return Share(holders, prompts); });
+  const auto gauge = static_cast<double>(growth.gauge);
+  const auto resident = static_cast<double>(growth.resident);
+  std::printf("MiB: gauge %.1f, resident %.1f\n", gauge / (1 << 20), resident / (1 << 20));
+  // Sets alone, of half of the holders each.
+  EXPECT_GT(gauge, static_cast<double>(prompts * holders * holders / 2 * sizeof(HolderId)));
+  EXPECT_NEAR(gauge, resident, 0.1 * resident);
+}
+
+INSTANTIATE_TEST_SUITE_P(Holders, HolderMemoryTest,
+                         testing::Values(std::pair{64, 512}, std::pair{3'000, 1}));
 
 }  // namespace
 }  // namespace conductor

@@ -260,9 +260,30 @@ TEST(RunsTest, LongPromptsAgreeWithASetOfBlocks) {
   EXPECT_EQ(forest.index().entries_in_memory(), 0u);
 }
 
+// Which sets the ids of blocks' states have meant so far.
+class SeenStates {
+ public:
+  void Look(const PrefixIndex& index) {
+    index.ForEachId([&](EntryId id) {
+      const StateId state = index.StateOf(id);
+      const HolderSet* set = index.holders().Find(state);
+      if (set == nullptr) return;
+      const auto [it, is_new] = serials_.try_emplace(state, set->serial);
+      if (is_new || it->second == set->serial) return;
+      it->second = set->serial;
+      ++used_again_;
+    });
+  }
+  std::size_t used_again() const { return used_again_; }
+
+ private:
+  std::map<StateId, std::uint64_t> serials_;
+  std::size_t used_again_ = 0;
+};
+
 // Many instances share the first blocks, few the rest: large sets, small ones, and some that lost
-// everything while sets still name them.
-void CompareBest(int instances, int steps, int check_every) {
+// everything while sets still name them. `seen` looks on.
+void CompareBest(int instances, int steps, int check_every, SeenStates* seen) {
   Forest forest(Seed(), instances);
   RandomSource& random = forest.random();
   const std::vector<Node> main = forest.NewPrompt(20);
@@ -285,6 +306,7 @@ void CompareBest(int instances, int steps, int check_every) {
       forest.state().CleanupSlice(random.Below(400));
     }
     if (step % check_every != 0) continue;
+    seen->Look(forest.index());
     const auto count = static_cast<std::uint32_t>(1 + random.Below(20));
     ASSERT_EQ(forest.CheckBest(main, count, 0), "") << "step " << step;
     ASSERT_EQ(forest.CheckBest(main, count, 4 * random.Below(20)), "") << "step " << step;
@@ -295,12 +317,15 @@ void CompareBest(int instances, int steps, int check_every) {
 }
 
 TEST(RunsTest, TheBestFewAreTheFirstOfAll) {
-  CompareBest(150, 1'500, 1);
+  SeenStates seen;
+  CompareBest(150, 1'500, 1, &seen);
 }
 
 // Ids of holders and of sets come back again and again.
 TEST(RunsTest, ThousandsOfHoldersAgreeWithSetsOfBlocks) {
-  CompareBest(3'000, 20'000, 100);
+  SeenStates seen;
+  CompareBest(3'000, 20'000, 100, &seen);
+  EXPECT_GT(seen.used_again(), 0u) << "no id of a set came back as another's";
 }
 
 // Prompts that leave a common path at every fourth block, in both orders of arrival.
@@ -445,21 +470,6 @@ TEST(RunsTest, WhatAThreadRemembersOfASetIsOfThatSetOnly) {
       names.front() = "a" + std::to_string(removed);
       world.Store(world.Register(names.front()), NamesFrom(100, 1), std::nullopt, {1}, {});
       std::sort(names.begin(), names.end());
-    }
-  }
-}
-
-TEST(RunsTest, MatchLengthIsTheFirstDifference) {
-  RandomSource random(Seed());
-  for (std::size_t size = 0; size <= 70; ++size) {
-    std::vector<std::uint64_t> a(size), b;
-    for (std::uint64_t& value : a) value = random.Next();
-    b = a;
-    EXPECT_EQ(MatchLength(a.data(), b.data(), size), size);
-    for (std::size_t at = 0; at < size; ++at) {
-      b[at] ^= std::uint64_t{1} << (at % 64);
-      EXPECT_EQ(MatchLength(a.data(), b.data(), size), at);
-      b[at] = a[at];
     }
   }
 }

@@ -19,11 +19,12 @@ std::uint64_t EnvironmentNumber(const char* name, std::uint64_t fallback) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0, bool images = false) {
+void Compare(RandomOpsOptions options, std::uint64_t max_blocks = 0, bool images = false,
+             std::uint64_t seeds_default = 40, std::uint64_t records_default = 500) {
   const std::uint64_t first = EnvironmentNumber("CONDUCTOR_SEED", 1);
   const bool one = std::getenv("CONDUCTOR_SEED") != nullptr;
-  const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", 500);
-  const std::uint64_t seeds = one ? 1 : EnvironmentNumber("CONDUCTOR_SEEDS", 40);
+  const std::uint64_t records = EnvironmentNumber("CONDUCTOR_OPERATIONS", records_default);
+  const std::uint64_t seeds = one ? 1 : EnvironmentNumber("CONDUCTOR_SEEDS", seeds_default);
   const RealNames names;
   std::cout << "CONDUCTOR_SEED=" << first << ".." << first + seeds - 1 << "\n";
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -61,6 +62,14 @@ TEST(DifferentialTest, StatesFromImagesAgreeWithTheModel) {
 
 TEST(DifferentialTest, ForgedStatesFromImagesAgreeWithTheModel) {
   Compare(RealOptions(), 0, /*images=*/true);
+}
+
+// Sets of many holders, tables of several chunks, rows in the thousands. Each question costs what
+// the model needs for all of them, so there are few.
+TEST(DifferentialTest, ThousandsOfPublishersAgreeWithTheModel) {
+  RandomOpsOptions options = RealOptions();
+  options.more_publishers = 2'000;
+  Compare(options, 0, /*images=*/false, /*seeds_default=*/1, /*records_default=*/150);
 }
 
 }  // namespace
