@@ -200,26 +200,43 @@ def test_an_export_made_while_serving_starts_elsewhere(new_daemon, publisher, tm
     elsewhere.stop()
 
 
+def growing_snapshots(daemon):
+    return list(pathlib.Path(daemon.data_dir, "snapshots").glob("*.growing"))
+
+
 def test_kill_while_snapshots_are_written(new_daemon, publisher):
     """Whatever moment it is, what is there afterwards is a whole snapshot or none."""
     daemon = new_daemon(snapshot_interval_events=0, snapshot_interval_s=0)
     p = publisher()
     daemon.register(p)
-    fill(daemon, p, 2_000)
+    fill(daemon, p, 8_000 // SMALLER)
+    made = [daemon.ctl("snapshot", "create")["seq"]]
     moments = random.Random(SEED)
-    for _ in range(5 if SLOWNESS == 1 else 2):
+    cut_short = 0
+    for attempt in range(6 if SLOWNESS == 1 else 3):
         fill(daemon, p, 20)
+        digest = daemon.status()["digest"]
         command = [CTL, "--address", f"127.0.0.1:{daemon.ports['rpc_port']}", "snapshot", "create"]
         taking = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(moments.randrange(4)):
-            daemon.get("/healthz")  # about a millisecond each
-        digest = daemon.status()["digest"] if moments.random() < 0.5 else None
+        # poll_until would look too rarely. It may be over before this process had a turn.
+        while not growing_snapshots(daemon) and taking.poll() is None:
+            pass
+        if attempt % 3 == 2:  # later, and now and then when it has its name
+            for _ in range(moments.randrange(4)):
+                daemon.get("/healthz")  # about a millisecond each
         daemon.kill()
+        cut_short += len(growing_snapshots(daemon))
         taking.wait(timeout=DEADLINE_S)
         daemon.start()
-        assert digest is None or daemon.status()["digest"] == digest
+        assert daemon.status()["digest"] == digest
         daemon.wait_seq(p.next_seq - 1)
         daemon.verify()
-        for snapshot in daemon.ctl("snapshot", "list")["snapshots"]:
-            assert not snapshot.get("damage"), snapshot
-        assert not list(pathlib.Path(daemon.data_dir, "snapshots").glob("*.tmp*"))
+        assert not growing_snapshots(daemon)
+        listed = daemon.ctl("snapshot", "list")["snapshots"]
+        assert not [snapshot for snapshot in listed if snapshot.get("damage")], listed
+        assert max(snapshot["seq"] for snapshot in listed) >= made[-1], "one was acknowledged"
+        if attempt % 2 == 1:  # undisturbed, beside what the kills left
+            fill(daemon, p, 20)
+            made.append(daemon.ctl("snapshot", "create")["seq"])
+    assert cut_short > 0, "no kill met a snapshot that was being written"
+    assert made == sorted(set(made)) and len(made) >= 2
