@@ -78,6 +78,7 @@ def test_bl_40_a_torn_end_of_the_log(new_daemon, publisher):
     daemon.start()
     line, opened = last_opened(daemon)
     assert opened["dropped_bytes"] > 0, line
+    assert "level=warn" in line, "what is gone is a warning"
     check(199)
 
     p.wait_subscribed(2).send(stored(200))
@@ -90,6 +91,8 @@ def test_bl_40_a_torn_end_of_the_log(new_daemon, publisher):
     check(200)
     daemon.restart()
     check(200)
+    line, opened = last_opened(daemon)
+    assert opened["dropped_bytes"] == 0 and "level=info" in line, line
 
 
 @pytest.fixture(scope="module")
