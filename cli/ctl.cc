@@ -45,7 +45,9 @@ void AddGlobalOptions(CLI::App& app, Ctl& ctl, std::string* output) {
   app.add_option("--address", ctl.address, "The daemon's RPC address")
       ->type_name("HOST:PORT")
       ->capture_default_str();
-  app.add_option("--data-dir", ctl.data_dir, "Work on this data directory, without the daemon")
+  app.add_option(
+         "--data-dir", ctl.data_dir,
+         "Work on this data directory; what writes asks the daemon that owns it, if one does")
       ->type_name("DIR");
   app.add_option("-o,--output", *output, "table or json")
       ->type_name("FORMAT")

@@ -136,7 +136,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
   CONDUCTOR_ASSIGN_OR_RETURN(parts.log, RocksDbEventLog::Open(std::move(log_options)));
   // Of a life that did not end in good order.
   RemovePortsFile(config.data_dir);
-  LogLine(LogLevel::kInfo, "event=log_opened " + ToLine(parts.log->GetRecoveryReport()));
+  const storage::RecoveryReport report = parts.log->GetRecoveryReport();
+  LogLine(HasLoss(report) ? LogLevel::kWarn : LogLevel::kInfo,
+          "event=log_opened " + ToLine(report));
 
   std::random_device device;
   SetHashMixKey((std::uint64_t{device()} << 32) | device());

@@ -48,7 +48,8 @@ Status CreateDirectory(const std::string& data_dir) {
       return MakeError(ErrorCode::kFailedPrecondition,
                        Named(data_dir) + ": its parent " + parent + " does not exist");
     }
-    return tl::unexpected(FromErrno(error_number, Named(data_dir) + " could not be created"));
+    return tl::unexpected(
+        WithAdvice(FromErrno(error_number, Named(data_dir) + " could not be created")));
   }
   return SyncDirectory(parent);
 }
@@ -86,26 +87,27 @@ Status PrepareDataDirectory(const std::string& data_dir, bool create) {
   struct stat info;
   if (::stat(data_dir.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return {};
-    return MakeError(ErrorCode::kFailedPrecondition,
-                     Named(data_dir) + ": a file is there, expected a directory");
+    return MakeError(
+        ErrorCode::kFailedPrecondition,
+        Named(data_dir) + ": a file is there, expected a directory; choose another path");
   }
   if (errno == ENOENT) {
     if (create) return CreateDirectory(data_dir);
     return MakeError(ErrorCode::kNotFound, Named(data_dir) + " does not exist");
   }
-  return tl::unexpected(FromErrno(errno, Named(data_dir)));
+  return tl::unexpected(WithAdvice(FromErrno(errno, Named(data_dir))));
 }
 
 Result<bool> HasDatabase(const std::string& data_dir) {
   std::error_code error;
   if (std::filesystem::exists(data_dir + "/CURRENT", error)) return true;
   std::filesystem::directory_iterator entry(data_dir, error);
-  if (error) return tl::unexpected(FromErrno(error.value(), Named(data_dir)));
+  if (error) return tl::unexpected(WithAdvice(FromErrno(error.value(), Named(data_dir))));
   for (; entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (IsNumberedFile(name, ".sst") || IsNumberedFile(name, ".log")) {
       return MakeError(ErrorCode::kDataLoss, Named(data_dir) + ": file CURRENT is missing, but " +
-                                                 name + " is there; restore a checkpoint");
+                                                 name + " is there; " + kRestoreAdvice);
     }
     if (error) return tl::unexpected(FromErrno(error.value(), Named(data_dir)));
   }
@@ -116,7 +118,8 @@ Result<std::unique_ptr<OwnerLock>> OwnerLock::Acquire(const std::string& data_di
   const std::string path = data_dir + "/" + kOwnerFile;
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) {
-    return tl::unexpected(FromErrno(errno, Named(data_dir) + " is not writable (file owner)"));
+    return tl::unexpected(
+        WithAdvice(FromErrno(errno, Named(data_dir) + " is not writable (file owner)")));
   }
   std::unique_ptr<OwnerLock> lock(new OwnerLock(-1));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
@@ -127,7 +130,8 @@ Result<std::unique_ptr<OwnerLock>> OwnerLock::Acquire(const std::string& data_di
       return tl::unexpected(FromErrno(error_number, Named(data_dir) + ": lock of file owner"));
     }
     return MakeError(ErrorCode::kFailedPrecondition,
-                     Named(data_dir) + " is in use by another conductor (" + holder + ")");
+                     Named(data_dir) + " is in use by another conductor (" + holder +
+                         "); stop that one, or choose another directory");
   }
   lock->file_ = file;
   WritePid(file);

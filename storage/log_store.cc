@@ -24,9 +24,6 @@ constexpr int kReadOnlyAttemptsMax = 5;
 
 constexpr std::size_t kSectorBytes = 512;
 
-// What an operator can do about damage (docs/damage.md).
-constexpr char kAdvice[] = "restore a checkpoint";
-
 using Families = std::vector<std::string>;
 
 std::string Named(const LogStoreOptions& options) {
@@ -34,9 +31,9 @@ std::string Named(const LogStoreOptions& options) {
 }
 
 tl::unexpected<Error> Foreign(const LogStoreOptions& options, const std::string& found) {
-  return MakeError(
-      ErrorCode::kFailedPrecondition,
-      Named(options) + ": a RocksDB database that is no conductor log (" + found + ")");
+  return MakeError(ErrorCode::kFailedPrecondition,
+                   Named(options) + ": a RocksDB database that is no conductor log (" + found +
+                       "); choose another directory");
 }
 
 std::string Join(const Families& families) {
@@ -146,7 +143,8 @@ Result<Finding> JudgeFormat(const LogStoreOptions& options, const LogStore& stor
   if (*format != kFormatV1) {
     if (!format->starts_with(kFormatPrefix)) return Foreign(options, "format: " + *format);
     return MakeError(ErrorCode::kFailedPrecondition, Named(options) + ": format '" + *format +
-                                                         "', this build reads '" + kFormatV1 + "'");
+                                                         "', this build reads '" + kFormatV1 +
+                                                         "'; start the release that wrote it");
   }
   if (!Contains(families, kLogFamily) || families.size() != 3) {
     return MakeError(ErrorCode::kDataLoss, Named(options) + ": column families " + Join(families) +
@@ -260,7 +258,7 @@ Status JudgeLoss(const LogStoreOptions& options, const std::vector<WalDrop>& dro
                      Named(options) + ": " + why + ": the log ends at record " +
                          std::to_string(report->last) + ", expected " + std::to_string(*synced) +
                          "; to go on without them remove the file " + kSyncedFile + ", or " +
-                         kAdvice);
+                         kRestoreAdvice);
   };
   if (report->wal_files == 0) return refuse("its write-ahead files are gone");
   // The records are in a table that a damaged manifest does not name; going on would remove it.
@@ -301,10 +299,7 @@ Result<std::unique_ptr<LogStore>> Inspect(const LogStoreOptions& options) {
 // A database is there (HasDatabase said so), so a file that is not found is one of its own.
 Error AsDamage(Error error) {
   if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kDataLoss;
-  if (error.code == ErrorCode::kDataLoss && error.message.find(kAdvice) == std::string::npos) {
-    error.message += std::string("; ") + kAdvice;
-  }
-  return error;
+  return WithAdvice(std::move(error));
 }
 
 Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& options) {
@@ -315,6 +310,13 @@ Result<std::unique_ptr<LogStore>> InspectWithRetry(const LogStoreOptions& option
     store = Inspect(options);
   }
   if (!store) return tl::unexpected(AsDamage(store.error()));
+  return store;
+}
+
+Result<std::unique_ptr<LogStore>> OpenForWriting(const LogStoreOptions& options,
+                                                 const Families& families, bool create) {
+  auto store = OpenDatabase(options, families, false, create, nullptr);
+  if (!store) return tl::unexpected(WithAdvice(store.error()));
   return store;
 }
 
@@ -356,7 +358,7 @@ Status CheckNothingWasLost(const LogStoreOptions& options) {
   return MakeError(ErrorCode::kDataLoss,
                    Named(options) + ": the log is gone, expected one up to record " +
                        std::to_string(synced) + "; to go on without it remove the file " +
-                       kSyncedFile + ", or " + kAdvice);
+                       kSyncedFile + ", or " + kRestoreAdvice);
 }
 
 }  // namespace
@@ -384,7 +386,7 @@ Result<std::unique_ptr<LogStore>> OpenLogStore(const LogStoreOptions& options) {
   found.reset();
   const Families families = {rocksdb::kDefaultColumnFamilyName, kLogFamily, kMetaFamily};
   CONDUCTOR_ASSIGN_OR_RETURN(std::unique_ptr<LogStore> store,
-                             OpenDatabase(options, families, false, create, nullptr));
+                             OpenForWriting(options, families, create));
   if (create) CONDUCTOR_RETURN_IF_ERROR(WriteFormat(options, store.get()));
   CONDUCTOR_RETURN_IF_ERROR(FindPositions(options, store.get()));
   if (!create) CONDUCTOR_RETURN_IF_ERROR(ForgetRecoveredWals(options, store.get()));

@@ -2,6 +2,11 @@
 
 namespace conductor::storage {
 
+bool HasLoss(const RecoveryReport& report) {
+  return report.dropped_bytes != 0 || !report.drops.empty() || report.synced_records_missing != 0 ||
+         report.only_in_snapshot != 0;
+}
+
 std::string ToLine(const RecoveryReport& report) {
   std::string line = report.created ? "log created" : "log recovered";
   const auto add = [&line](const char* key, std::uint64_t value) {

@@ -25,6 +25,9 @@ struct RecoveryReport {
   std::uint64_t only_in_snapshot = 0;
 };
 
+// Whether anything is not as it was left: bytes dropped at a torn end, records that are gone, or
+// only in a snapshot. Such an opening is a warning.
+bool HasLoss(const RecoveryReport& report);
 // One line of key=value, for the log of the daemon.
 std::string ToLine(const RecoveryReport& report);
 

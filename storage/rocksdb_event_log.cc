@@ -227,7 +227,8 @@ Status RocksDbEventLog::Read(Seq from, Seq to,
   it->Seek(rocksdb::Slice(from_key.data(), from_key.size()));
   for (Seq seq = from; seq <= last; ++seq, it->Next()) {
     if (!it->status().ok()) {
-      return tl::unexpected(FromRocksDb(it->status(), Named() + ": read of " + RecordName(seq)));
+      return tl::unexpected(
+          WithAdvice(FromRocksDb(it->status(), Named() + ": read of " + RecordName(seq))));
     }
     const std::optional<Seq> found =
         it->Valid() ? DecodeSeqKey(it->key().ToStringView()) : std::nullopt;
@@ -235,11 +236,13 @@ Status RocksDbEventLog::Read(Seq from, Seq to,
     if (found != seq) {
       return MakeError(ErrorCode::kDataLoss,
                        Named() + ": " + RecordName(seq) + " is missing, found " +
-                           (found ? RecordName(*found) : std::string("none after it")));
+                           (found ? RecordName(*found) : std::string("none after it")) + "; " +
+                           kRestoreAdvice);
     }
     auto record = DecodeRecord(it->value().ToStringView());
     if (!record) {
-      return tl::unexpected(WithPrefix(Named() + ": " + RecordName(seq), record.error()));
+      return tl::unexpected(
+          WithAdvice(WithPrefix(Named() + ": " + RecordName(seq), record.error())));
     }
     CONDUCTOR_RETURN_IF_ERROR(visit(seq, *record));
   }

@@ -73,4 +73,12 @@ Error FromErrno(int error_number, const std::string& what) {
                "", "", -1};
 }
 
+Error WithAdvice(Error error) {
+  const char* advice = "";
+  if (error.code == ErrorCode::kDataLoss) advice = kRestoreAdvice;
+  if (error.code == ErrorCode::kPermissionDenied) advice = kRightsAdvice;
+  if (error.message.find(advice) == std::string::npos) error.message += std::string("; ") + advice;
+  return error;
+}
+
 }  // namespace conductor::storage

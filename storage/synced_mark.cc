@@ -53,8 +53,8 @@ Result<std::unique_ptr<SyncedMark>> SyncedMark::Open(const std::string& data_dir
   const std::string path = PathOf(data_dir);
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) {
-    return tl::unexpected(
-        FromErrno(errno, "data directory " + data_dir + " is not writable (file synced)"));
+    return tl::unexpected(WithAdvice(
+        FromErrno(errno, "data directory " + data_dir + " is not writable (file synced)")));
   }
   return std::unique_ptr<SyncedMark>(new SyncedMark(file));
 }

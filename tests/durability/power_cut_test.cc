@@ -102,6 +102,7 @@ TEST_P(ServicePowerCutTest, AtRandomMomentsLosesNothingForGood) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, ServicePowerCutTest,
                          ::testing::Values(Kind{"Always", LogSync::kAlways, End::kPowerCut},
+                                           Kind{"AlwaysTorn", LogSync::kAlways, End::kTornPowerCut},
                                            Kind{"Interval", LogSync::kInterval, End::kPowerCut},
                                            Kind{"IntervalTorn", LogSync::kInterval,
                                                 End::kTornPowerCut},

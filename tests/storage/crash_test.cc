@@ -102,9 +102,9 @@ TEST(CrashTest, SecondProcessIsToldWhoHasTheDirectory) {
   const auto log = RocksDbEventLog::Open({.data_dir = dir.data_dir()});
   ASSERT_FALSE(log);
   EXPECT_EQ(log.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_EQ(log.error().message, "data directory " + dir.data_dir() +
-                                     " is in use by another conductor (pid " +
-                                     std::to_string(appender.pid()) + ")");
+  EXPECT_EQ(log.error().message,
+            "data directory " + dir.data_dir() + " is in use by another conductor (pid " +
+                std::to_string(appender.pid()) + "); stop that one, or choose another directory");
 }
 
 TEST(CrashTest, ReadOnlyOpensWhileAnotherProcessAppends) {

@@ -20,6 +20,7 @@
 #include "storage/log_format.h"
 #include "storage/rocksdb_event_log.h"
 #include "storage/snapshot_reader.h"
+#include "storage/storage_error.h"
 #include "tests/storage/temp_dir.h"
 #include "tests/storage/test_image.h"
 
@@ -172,6 +173,7 @@ struct Row {
   Seq last = kLast;
   ErrorCode code = ErrorCode::kDataLoss;
   const char* words = "";
+  const char* advice = "restore a checkpoint";
 };
 
 using Rows = std::vector<Row>;
@@ -220,6 +222,12 @@ Rows ManifestRows() {
        ErrorCode::kDataLoss, "file CURRENT is missing, but "},
       {"current_garbage", [](D& d) { d.Write("CURRENT", "garbage"); }, Outcome::kRefused, 0,
        ErrorCode::kDataLoss, "Corruption: CURRENT file "},
+      {"current_truncated", [](D& d) { d.Cut("CURRENT", 5); }, Outcome::kRefused, 0,
+       ErrorCode::kDataLoss, "Corruption: CURRENT file "},
+      {"current_empty", [](D& d) { d.Write("CURRENT", ""); }, Outcome::kRefused, 0,
+       ErrorCode::kDataLoss, "Corruption: CURRENT file "},
+      {"current_bit_flipped", [](D& d) { d.Flip("CURRENT", 0.5); }, Outcome::kRefused, 0,
+       ErrorCode::kDataLoss, "CURRENT"},
       {"current_names_no_file", [](D& d) { d.Write("CURRENT", "MANIFEST-999999\n"); },
        Outcome::kRefused, 0, ErrorCode::kDataLoss, "MANIFEST-999999"},
       {"options_missing", [](D& d) { d.Remove(d.Find("OPTIONS")); }, Outcome::kWhole},
@@ -277,7 +285,8 @@ Rows IdentityRows() {
          });
        },
        Outcome::kRefused, 0, ErrorCode::kFailedPrecondition,
-       "format 'conductor log v2', this build reads 'conductor log v1'"},
+       "format 'conductor log v2', this build reads 'conductor log v1'",
+       "start the release that wrote it"},
       {"foreign_database",
        [](D& d) {
          fs::remove_all(d.path());
@@ -288,13 +297,15 @@ Rows IdentityRows() {
          ASSERT_TRUE(raw->Put(rocksdb::WriteOptions(), "their", "key").ok());
          delete raw;
        },
-       Outcome::kRefused, 0, ErrorCode::kFailedPrecondition, "that is no conductor log"},
+       Outcome::kRefused, 0, ErrorCode::kFailedPrecondition, "that is no conductor log",
+       "choose another directory"},
       {"file_in_its_place",
        [](D& d) {
          fs::remove_all(d.path());
          std::ofstream(d.path()) << "x";
        },
-       Outcome::kRefused, 0, ErrorCode::kFailedPrecondition, "a file is there"},
+       Outcome::kRefused, 0, ErrorCode::kFailedPrecondition, "a file is there",
+       "choose another path"},
   };
 }
 
@@ -336,8 +347,9 @@ class DamageTest : public ::testing::TestWithParam<Row> {
   static void ExpectNamed(const Error& error) {
     EXPECT_EQ(error.code, GetParam().code) << error.message;
     EXPECT_THAT(error.message, HasSubstr(GetParam().words));
-    if (error.code == ErrorCode::kDataLoss && GetParam().outcome == Outcome::kRefused) {
-      EXPECT_THAT(error.message, HasSubstr("restore a checkpoint"));
+    // A damaged snapshot refuses nothing: another one is taken.
+    if (GetParam().outcome != Outcome::kSnapshotRefused) {
+      EXPECT_THAT(error.message, HasSubstr(GetParam().advice));
     }
   }
   void ExpectRefused() {
@@ -359,6 +371,9 @@ class DamageTest : public ::testing::TestWithParam<Row> {
     const RecoveryReport report = (*log)->GetRecoveryReport();
     EXPECT_EQ(report.synced_records_missing,
               GetParam().outcome == Outcome::kShorter ? kLast - last : 0u);
+    if (last != kLast) {
+      EXPECT_TRUE(HasLoss(report));
+    }
     Status read = ReadAll(**log);
     EXPECT_TRUE(read) << read.error().message;
     AppendTo(**log, last + 3);
@@ -426,7 +441,9 @@ TEST(DamageTableTest, IsTheOneInTheDocuments) {
   for (const Row& row : AllRows()) {
     if (std::string(row.name) != "nothing") tested.emplace_back(row.name);
   }
-  for (const char* name : {"in_use", "not_writable", "not_readable"}) tested.emplace_back(name);
+  for (const char* name : {"in_use", "wrong_owner", "read_only_directory", "not_readable"}) {
+    tested.emplace_back(name);
+  }
   EXPECT_EQ(documented, tested);
 }
 
@@ -438,16 +455,17 @@ TEST(DamageTableTest, InUse) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_THAT(second.error().message, HasSubstr("is in use by another conductor (pid "));
+  EXPECT_THAT(second.error().message, HasSubstr("stop that one, or choose another directory"));
 }
 
 // This thread as nobody, if it may be root: what root may do proves nothing about rights.
 class AsNobody {
  public:
+  static constexpr uid_t kNobody = 65534;
   AsNobody() { Become(kNobody); }
   ~AsNobody() { Become(0); }
 
  private:
-  static constexpr uid_t kNobody = 65534;
   void Become(uid_t uid) {
     if (root_) {
       EXPECT_EQ(::syscall(SYS_setresuid, -1, uid, -1), 0);
@@ -456,22 +474,43 @@ class AsNobody {
   const bool root_ = ::getuid() == 0;
 };
 
-TEST(DamageTableTest, NotWritable) {
-  Directory directory;
-  ASSERT_EQ(::chmod(directory.parent().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(directory.path().c_str(), 0555), 0);
-  ASSERT_EQ(::chmod(directory.File("owner").c_str(), 0444), 0);
+// Refused for writing with these words, and readable.
+void ExpectNotWritable(const Directory& directory, const std::string& words) {
   const auto before = directory.Contents();
   {
     const AsNobody nobody;
     const auto log = RocksDbEventLog::Open({.data_dir = directory.path()});
     ASSERT_FALSE(log);
     EXPECT_EQ(log.error().code, ErrorCode::kPermissionDenied) << log.error().message;
-    EXPECT_THAT(log.error().message, HasSubstr("is not writable (file owner): Permission denied"));
+    EXPECT_THAT(log.error().message, HasSubstr("data directory " + directory.path()));
+    EXPECT_THAT(log.error().message, HasSubstr(words));
+    EXPECT_THAT(log.error().message, HasSubstr(kRightsAdvice));
     const auto reader = RocksDbEventLog::Open({.data_dir = directory.path(), .read_only = true});
     EXPECT_TRUE(reader) << reader.error().message;
   }
   EXPECT_EQ(directory.Contents(), before);
+}
+
+TEST(DamageTableTest, WrongOwner) {
+  Directory directory;
+  ASSERT_EQ(::chmod(directory.parent().c_str(), 0755), 0);
+  // Who is not root has no files of another owner, but the same rights to these.
+  ASSERT_EQ(::chmod(directory.File("owner").c_str(), 0444), 0);
+  ExpectNotWritable(directory, "is not writable (file owner): Permission denied");
+}
+
+// Its files are the user's own, and so is the lock.
+TEST(DamageTableTest, ReadOnlyDirectory) {
+  Directory directory;
+  ASSERT_EQ(::chmod(directory.parent().c_str(), 0755), 0);
+  if (::getuid() == 0) {
+    ASSERT_EQ(::chown(directory.path().c_str(), AsNobody::kNobody, -1), 0);
+    for (const auto& entry : fs::recursive_directory_iterator(directory.path())) {
+      ASSERT_EQ(::chown(entry.path().c_str(), AsNobody::kNobody, -1), 0);
+    }
+  }
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0555), 0);
+  ExpectNotWritable(directory, "Permission denied");
   ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
 }
 
@@ -484,6 +523,7 @@ TEST(DamageTableTest, NotReadable) {
     ASSERT_FALSE(log);
     EXPECT_EQ(log.error().code, ErrorCode::kPermissionDenied) << log.error().message;
     EXPECT_THAT(log.error().message, HasSubstr("Permission denied"));
+    EXPECT_THAT(log.error().message, HasSubstr(kRightsAdvice));
   }
   ASSERT_EQ(::chmod(directory.parent().c_str(), 0700), 0);
 }
@@ -506,6 +546,33 @@ TEST(DamageTableTest, NoPlaceOfTheManifestHidesRecords) {
         continue;
       }
       SCOPED_TRACE((cut ? "cut at " : "changed at ") + std::to_string(at));
+      ASSERT_EQ((*log)->LastSeq(), kLast);
+      const Status read = ReadAll(**log);
+      ASSERT_TRUE(read) << read.error().message;
+      log->reset();
+      directory.Restore(files);
+    }
+  }
+}
+
+// The same of CURRENT, bit by bit: another name of a manifest must not be another log.
+TEST(DamageTableTest, NoPlaceOfCurrentHidesRecords) {
+  Directory directory;
+  const std::string good = directory.Read("CURRENT");
+  const auto files = directory.Contents();
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    for (const bool cut : {true, false}) {
+      if (cut && bit % 8 != 0) continue;
+      std::string bytes = cut ? good.substr(0, bit / 8) : good;
+      if (!cut) bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+      directory.Write("CURRENT", bytes);
+      SCOPED_TRACE((cut ? "cut at bit " : "changed bit ") + std::to_string(bit));
+      auto log = RocksDbEventLog::Open({.data_dir = directory.path()});
+      if (!log) {
+        ASSERT_EQ(log.error().code, ErrorCode::kDataLoss) << log.error().message;
+        ASSERT_THAT(log.error().message, HasSubstr(kRestoreAdvice));
+        continue;
+      }
       ASSERT_EQ((*log)->LastSeq(), kLast);
       const Status read = ReadAll(**log);
       ASSERT_TRUE(read) << read.error().message;

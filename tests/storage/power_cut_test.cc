@@ -66,9 +66,11 @@ TEST_P(PowerCutTest, AnywhereLosesOnlyWhatWasNotSynced) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, PowerCutTest,
                          ::testing::Values(Kind{"Always", Policy::kAlways, false},
+                                           Kind{"AlwaysTorn", Policy::kAlways, true},
                                            Kind{"Interval", Policy::kInterval, false},
                                            Kind{"IntervalTorn", Policy::kInterval, true},
-                                           Kind{"Never", Policy::kNever, false}),
+                                           Kind{"Never", Policy::kNever, false},
+                                           Kind{"NeverTorn", Policy::kNever, true}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
