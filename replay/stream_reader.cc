@@ -5,19 +5,13 @@
 #include <utility>
 #include <variant>
 
+#include "replay/replay_jitter.h"
+
 namespace conductor {
 namespace {
 
 constexpr int kConnectionEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                                   ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED;
-
-// Spread over the limit by stream: splitmix64 of the id.
-std::int64_t JitterMs(StreamId stream, std::uint32_t ms_max) {
-  std::uint64_t mixed = stream + 0x9e3779b97f4a7c15u;
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<std::int64_t>((mixed ^ (mixed >> 31)) % (std::uint64_t{ms_max} + 1));
-}
 
 Status Configure(ZmqSocket& live, const Registration& registration, const Limits& limits) {
   const int interval = static_cast<int>(limits.heartbeat_interval_ms);
@@ -78,8 +72,9 @@ StreamReader::StreamReader(const ReaderContext& context, const StreamSeed& seed,
       seed_(seed),
       bound_(bound),
       first_replay_ms_(
-          now_ms +
-          (seed.cursor ? JitterMs(seed.stream, context.options.limits.replay_jitter_ms_max) : 0)),
+          now_ms + (seed.cursor
+                        ? ReplayJitterMs(seed.stream, context.options.limits.replay_jitter_ms_max)
+                        : 0)),
       tracker_(seed, context.options, now_ms),
       report_(std::make_shared<StreamReport>(now_ms)),
       live_(std::move(live)),

@@ -26,6 +26,8 @@ std::string RebuildProgress::Report(const RecoverProgress& progress, std::int64_
   if (progress.loading_snapshot != loading_) {
     loading_ = progress.loading_snapshot;
     phase_ms_ = now_ms;
+    blocks_per_s_ = 0;
+    seconds_left_ = -1;
   }
   blocks_ = progress.blocks;
   const double done = loading_ ? static_cast<double>(progress.blocks)

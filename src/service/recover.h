@@ -1,23 +1,27 @@
 // The state of a log and its snapshots: the newest good snapshot, and the log behind it. What the
 // daemon does at its start, and what `verify` and `inspect` do without one.
 //
-// Decision table (tests/src/service/recover_test.cc has a row each). "Reaches" means that the log
-// begins no later than the record after the snapshot; the start of the log is position 1.
+// Decision table. The snapshots are looked at from the newest on, until a row decides; each look
+// meets exactly one row (tests/src/service/recover_test.cc goes through every combination of two
+// snapshots and a log, and meets every row). "Log from 1": it has its first record.
 //
-//   newest snapshot | an older good one | log from 1 | outcome
-//   good, reaches   |                   |            | it, and the log behind it
-//   damaged         | reaches           |            | that one, with a warning
-//   damaged         | no                | yes        | the log alone, with a warning
-//   damaged         | no                | no         | kDataLoss, names every file
-//   good, no reach  |                   | no         | kDataLoss, names the hole
-//   beyond the log  | as damaged: the log lost records that the snapshot holds (the log on disk
-//                   | goes on behind such a snapshot, so that it never is)
-//   newer format    |                   |            | kFailedPrecondition
-//   unreadable now  | reaches           |            | that one, with a warning
-//   unreadable now  | no                | yes        | the log alone, with a warning
-//   unreadable now  | no                | no         | the reason it cannot be read
-//   none            |                   | yes        | the log alone
-//   none            |                   | no         | kDataLoss
+//   a snapshot                    | what is made of it
+//   ends beyond the log's end     | damaged: the log lost records that it holds (the log on disk
+//   goes
+//                                 | on behind such a snapshot, so that it never is). A warning,
+//                                 next
+//   damaged, as its ends show     | a warning, next
+//   ends before the log begins    | no use: a hole. Next
+//   of a newer format             | kFailedPrecondition
+//   unreadable now                | a warning, next
+//   damaged, as reading shows     | a warning, next
+//   good                          | it, and the log behind it
+//   no further one, log from 1    | the log alone
+//   no further one, one of them
+//     was unreadable now          | the reason it cannot be read
+//   no further one                | kDataLoss, names every damaged file and the hole
+//
+// Up to a position (RecoverOptions::until) snapshots beyond it are passed over, and no damage.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,8 @@ void ConductorNode::Start() {
   store_ = std::move(*opened);
   ASSERT_EQ(log_.Attach(*store_), "");
   ExpectPrefix();
-  running_ = std::make_unique<RunningConductor>(options, log_, *store_, clock_, awaiter_);
+  running_ = std::make_unique<RunningConductor>(options, log_, *store_, clock_, awaiter_,
+                                                disconnected_drop_ms);
 }
 
 void ConductorNode::ExpectPrefix() const {

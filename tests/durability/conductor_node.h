@@ -20,6 +20,7 @@ class ConductorNode {
   ~ConductorNode();
 
   ServiceOptions options = RunningConductor::QuickOptions();  // of the next start
+  std::int64_t disconnected_drop_ms = 0;
 
   // Opens what is there. Expects that every acknowledged record is, and that log and snapshots make
   // exactly the state that the records up to the log's end made before.

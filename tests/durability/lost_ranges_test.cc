@@ -134,6 +134,30 @@ TEST_F(LostRangesTest, IsEndedByRegisteringAnew) {
   EXPECT_EQ(node_->View("e0")->history_from, 8u);
 }
 
+TEST_F(LostRangesTest, IsEndedByADropOfAPublisherThatIsGone) {
+  constexpr std::int64_t kHourMs = 3'600'000;
+  node_.disconnected_drop_ms = kHourMs;
+  LoseSome();
+  ASSERT_EQ(node_->Ask(Tokens(12)), "e0=12 degraded: e0");
+  fleet_->publisher(0).Down();
+  ASSERT_TRUE(awaiter_.Await([&] { return State() == StreamState::kConnecting; }));
+  ASSERT_EQ(Lost(), kLost);
+  node_->AdvanceStreams(kHourMs);
+  EXPECT_TRUE(awaiter_.Await([&] { return Lost().empty(); })) << node_->Describe();
+  EXPECT_EQ(State(), StreamState::kConnecting);
+  EXPECT_EQ(Epoch(), 1u);
+  EXPECT_EQ(node_->Status().blocks, 0u);
+  // It comes back as it was: fetched anew, and what its ring does not reach is said otherwise.
+  ASSERT_TRUE(fleet_->publisher(0).Up());
+  EXPECT_TRUE(Says({}));
+  EXPECT_TRUE(awaiter_.Await([&] { return node_->Ask(Tokens(12)) == "e0=12 "; }))
+      << node_->Describe();
+  EXPECT_EQ(node_->View("e0")->history_from, 8u);
+  EXPECT_EQ(node_->Ask(Tokens(2)), "e0=0 ");
+  Restart();
+  EXPECT_TRUE(Says({}));
+}
+
 TEST_F(LostRangesTest, APublisherThatRestartedMeanwhileIsANewLife) {
   StartEngines(1);
   StartBoth();

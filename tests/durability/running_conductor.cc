@@ -27,10 +27,12 @@ ServiceOptions RunningConductor::QuickOptions() {
 }
 
 RunningConductor::RunningConductor(ServiceOptions options, EventLog& log, SnapshotStore& snapshots,
-                                   const Clock& clock, Awaiter& awaiter)
+                                   const Clock& clock, Awaiter& awaiter,
+                                   std::int64_t disconnected_drop_ms)
     : service_(WithNotice(std::move(options), awaiter), log, snapshots, clock) {
   SubscriptionOptions stream_options;
   stream_options.limits = service_.limits();
+  stream_options.disconnected_drop_ms = disconnected_drop_ms;
   auto opened = Subscriptions::Open(stream_options, service_, service_, stream_clock_);
   CHECK(opened);
   streams_ = std::move(*opened);

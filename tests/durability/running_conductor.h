@@ -38,10 +38,13 @@ class RunningConductor {
   // A service that reconnects and gives up quickly, and takes no snapshots by itself.
   static ServiceOptions QuickOptions();
 
+  // `disconnected_drop_ms`: see SubscriptionOptions.
   RunningConductor(ServiceOptions options, EventLog& log, SnapshotStore& snapshots,
-                   const Clock& clock, Awaiter& awaiter);
+                   const Clock& clock, Awaiter& awaiter, std::int64_t disconnected_drop_ms = 0);
   ~RunningConductor();
   void Stop() { service_.Stop(); }
+  // The streams' time goes on at once.
+  void AdvanceStreams(std::int64_t ms) { stream_clock_.Advance(ms); }
 
   ConductorService& service() { return service_; }
 
@@ -59,7 +62,7 @@ class RunningConductor {
   std::string Describe() const;
 
  private:
-  const MovableClock stream_clock_;
+  MovableClock stream_clock_;
   ConductorService service_;
   std::unique_ptr<Subscriptions> streams_;
 };
