@@ -34,7 +34,8 @@
 //                                                  probes with back-off; suspects: new life
 //   T2   no progress within replay_progress_ms     as E3
 //   P1   probe (nothing waits for it)              R1 settles, R2/E1 new life, no reply: a later probe
-//   D1   disconnected                              no conclusion is drawn until C1
+//   D1   disconnected                              no conclusion is drawn until C1, which its caller
+//                                                  says when what was queued before is read
 //   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return
 //   N1   live frame with another epoch text        new life, then L1/L2, whatever its number
 //   N2   the life's own text, n <= C, not kept     duplicate
@@ -257,7 +258,7 @@ class StreamTracker {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> anchor_;
   // Answers since then that began right behind the frame that was to prove it.
   std::uint32_t unproved_ = 0;
-  FrameBuffer buffer_;               // ascending, all above the cursor
+  FrameBuffer buffer_;  // ascending, all above the cursor
   // The highest number that waited when the connection came back: up to it they may be of a process
   // that is gone, and one that repeats its work looks the same. They are delivered only as far as
   // an answer of the new connection has come; one that ends below it is not of their life.
