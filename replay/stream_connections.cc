@@ -18,9 +18,9 @@ void StreamReader::ReadConnections(std::int64_t now_ms) {
         break;
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
         // Of a second publisher on a bound endpoint nothing is asked.
-        if (tracker_.connected()) break;
+        if (tracker_.connected() || old_messages_max_) break;
         connection_error_.clear();
-        tracker_.OnConnected(now_ms);
+        OnConnectionUp(now_ms);
         break;
       case ZMQ_EVENT_DISCONNECTED:
         OnConnectionLost(event->value, now_ms);
@@ -37,16 +37,27 @@ void StreamReader::ReadConnections(std::int64_t now_ms) {
   }
 }
 
+// What the connection before left in the queue is read first: it may be of a process that is gone,
+// and the tracker takes what it reads after the report for the words of whoever is there now.
+void StreamReader::OnConnectionUp(std::int64_t now_ms) {
+  if (tracker_.counters().disconnects == 0) return tracker_.OnConnected(now_ms);
+  old_messages_max_ = kLiveQueueMessages;
+}
+
 void StreamReader::OnConnectionLost(int descriptor, std::int64_t now_ms) {
-  if (!bound_) return tracker_.OnDisconnected(now_ms);
+  if (!bound_) {
+    old_messages_max_.reset();
+    return tracker_.OnDisconnected(now_ms);
+  }
   peers_.erase(descriptor);
   const bool served = owner_is_up_ ? *owner_ == descriptor : peers_.empty();
   if (!served) return;
   owner_is_up_ = false;
+  old_messages_max_.reset();
   tracker_.OnDisconnected(now_ms);
   if (peers_.empty()) return AwaitPublisher();
   // Whoever else is connected may now be the publisher: the first one heard.
-  tracker_.OnConnected(now_ms);
+  OnConnectionUp(now_ms);
 }
 
 // Whether the message is the one publisher's that a bound endpoint serves. Messages outlive their

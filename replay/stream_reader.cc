@@ -112,6 +112,10 @@ bool StreamReader::Turn(std::int64_t now_ms) {
   bool more = false;
   if (Flush(now_ms)) {
     more = ReadLive(now_ms);
+    if (old_messages_max_ && (!more || *old_messages_max_ <= 0)) {
+      old_messages_max_.reset();
+      tracker_.OnConnected(now_ms);
+    }
     // Trust that was lost is told before the facts that follow, trust that is back after them.
     if (tracker_.state() != StreamState::kLive) TellState();
     const bool flushed = Flush(now_ms);
@@ -136,14 +140,15 @@ bool StreamReader::Tick(std::int64_t now_ms) {
   const StreamState state = tracker_.state();
   const bool caught_up = tracker_.first_catch_up_done();
   if (bind_due_ms_ && now_ms >= *bind_due_ms_) Rebind(now_ms);
-  tracker_.OnTick(now_ms);
+  // A publisher that is back is not gone: the turn that reads on will say so.
+  if (!old_messages_max_) tracker_.OnTick(now_ms);
   const bool replaying = SyncReplay(now_ms);
   const bool opened = SyncSnapshot(now_ms) || replaying;
   if (changed_ || was_blocked || state != tracker_.state() ||
       caught_up != tracker_.first_catch_up_done()) {
     Report();
   }
-  return was_blocked || opened || !tracker_.outputs().empty();
+  return was_blocked || opened || old_messages_max_ || !tracker_.outputs().empty();
 }
 
 // True: stopped by the limit of the turn, not by an empty socket.
@@ -152,6 +157,7 @@ bool StreamReader::ReadLive(std::int64_t now_ms) {
   const std::size_t frames_max = waits ? kWaitingFramesPerTurnMax : kFramesPerTurnMax;
   for (std::size_t i = 0; i < frames_max; ++i) {
     if (!live_.Receive(message_)) return false;
+    if (old_messages_max_) --*old_messages_max_;
     ReadLiveMessage(now_ms);
     // The wait is over in the middle of it: what comes is now worth its full price.
     if (tracker_.outputs().size() >= kFramesPerTurnMax) return true;

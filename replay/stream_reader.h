@@ -91,6 +91,7 @@ class StreamReader {
 
   // stream_connections.cc
   void ReadConnections(std::int64_t now_ms);
+  void OnConnectionUp(std::int64_t now_ms);
   void OnConnectionLost(int descriptor, std::int64_t now_ms);
   bool IsOwner(const ZmqMessage& message, std::int64_t now_ms);
   void BindLater(const Error& error, std::int64_t now_ms);
@@ -137,6 +138,9 @@ class StreamReader {
   std::optional<int> owner_;
   bool owner_is_up_ = false;
   std::optional<std::int64_t> bind_due_ms_;  // its port was in use
+  // A connection is up that the tracker is not told of yet: so many messages of the one before may
+  // still be in the queue.
+  std::optional<int> old_messages_max_;
 
   std::vector<Fact> pending_;
   std::size_t pending_bytes_ = 0;

@@ -34,7 +34,8 @@
 //                                                  probes with back-off; suspects: new life
 //   T2   no progress within replay_progress_ms     as E3
 //   P1   probe (nothing waits for it)              R1 settles, R2/E1 new life, no reply: a later probe
-//   D1   disconnected                              no conclusion is drawn until C1
+//   D1   disconnected                              no conclusion is drawn until C1, which its caller
+//                                                  says when what was queued before is read
 //   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return
 //   N1   live frame with another epoch text        new life, then L1/L2, whatever its number
 //   N2   the life's own text, n <= C, not kept     duplicate

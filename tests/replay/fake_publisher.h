@@ -39,6 +39,9 @@ class FakePublisher {
     // Also of one that it knows from before its connection was lost.
     const int verbose = 1;
     zmq_setsockopt(live_, ZMQ_XPUB_VERBOSE, &verbose, sizeof(verbose));
+    CHECK(zmq_socket_monitor(live_, "inproc://monitor", ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0);
+    monitor_ = Socket(ZMQ_PAIR);
+    CHECK(zmq_connect(monitor_, "inproc://monitor") == 0);
     options_.live_endpoint = Open(live_, options_.live_endpoint, options_.connects);
     if (options_.style == ReplayStyle::kNone) {
       options_.replay_endpoint.clear();
@@ -53,6 +56,8 @@ class FakePublisher {
   ~FakePublisher() {
     stop_ = true;
     if (server_.joinable()) server_.join();
+    zmq_socket_monitor(live_, nullptr, 0);
+    zmq_close(monitor_);
     zmq_close(live_);
     if (router_ != nullptr) zmq_close(router_);
     zmq_ctx_term(context_);
@@ -93,6 +98,12 @@ class FakePublisher {
     char message[64];
     const int size = zmq_recv(live_, message, sizeof(message), ZMQ_DONTWAIT);
     return size > 0 && message[0] == 1;
+  }
+
+  // True once a consumer has connected, whether or not it has subscribed.
+  bool ConnectionSeen() {
+    char message[8];
+    return zmq_recv(monitor_, message, sizeof(message), ZMQ_DONTWAIT) > 0;
   }
 
   // Start numbers of the replays asked for, and requests that were not ['', 8 bytes].
@@ -212,6 +223,7 @@ class FakePublisher {
   Options options_;
   void* context_ = nullptr;
   void* live_ = nullptr;
+  void* monitor_ = nullptr;  // of live_
   void* router_ = nullptr;
   std::uint64_t next_ = 0;
   std::atomic<bool> stop_{false};

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "replay/stream_reader.h"
-#include "tests/replay/subscriptions_fixture.h"
+#include "tests/replay/driven_reader.h"
 
 namespace conductor::replay_test {
 namespace {
@@ -55,63 +54,22 @@ TEST(ReplayJitterTest, OfZeroIsNone) {
   }
 }
 
-// A reader that is driven by hand: the sockets are real, the time is the test's.
-class JitteredReaderTest : public SubscriptionsFixture {
+class JitteredReaderTest : public DrivenReaderTest {
  protected:
-  struct NoWatcher : StreamReader::Watcher {
-    Status Watch(int, StreamReader&) override { return {}; }
-    void Forget(int) override {}
-  };
-  static constexpr std::int64_t kNowMs = 5'000;
-  static constexpr StreamId kStream = 7;
-
-  void SetUp() override {
-    options_.limits.replay_jitter_ms_max = 1'000'000;
-    auto context = ZmqContext::Open(1, 16);
-    ASSERT_TRUE(context) << context.error().message;
-    context_ = std::move(*context);
-  }
-  // Before the context, which waits for its sockets.
-  void TearDown() override {
-    if (reader_) reader_->Detach();
-    reader_.reset();
-  }
-  void OpenReader(std::optional<std::uint64_t> cursor) {
-    StreamSeed seed = SeedOf(kStream, *publisher_);
-    seed.cursor = cursor;
-    auto opened = StreamReader::Open({*context_, sink_, digests_, options_, slots_}, seed, kNowMs);
-    ASSERT_TRUE(opened) << opened.error().message;
-    reader_ = std::move(*opened);
-    ASSERT_TRUE(reader_->Attach(watcher_, cache_));
-    ASSERT_TRUE(Eventually([&] {
-      reader_->Turn(kNowMs);
-      return reader_->report()->Read(kNowMs).disconnected_for_ms == -1;
-    }));
-  }
+  JitteredReaderTest() { options_.limits.replay_jitter_ms_max = 1'000'000; }
   // Requests that were sent by then.
   std::uint64_t AskedAt(std::int64_t now_ms) {
-    reader_->Tick(now_ms);
-    reader_->Turn(now_ms);
-    for (const auto& [name, value] : reader_->report()->Read(now_ms).counters) {
-      if (name == "replay_requests_total") return value;
-    }
-    ADD_FAILURE() << "no such counter";
-    return 0;
+    TurnAt(now_ms);
+    return ReaderCounter("replay_requests_total");
   }
 
   const std::unique_ptr<FakePublisher> publisher_ = MakePublisher(ReplayStyle::kSilent);
-  TrackerOptions options_;
-  std::unique_ptr<ZmqContext> context_;
-  ReplaySlots slots_{4};
-  DigestCache cache_{16};
-  NoWatcher watcher_;
-  std::unique_ptr<StreamReader> reader_;
 };
 
 TEST_F(JitteredReaderTest, AsksInItsOwnMomentAndNotBefore) {
   const std::int64_t jitter_ms = ReplayJitterMs(kStream, options_.limits.replay_jitter_ms_max);
   ASSERT_GT(jitter_ms, 0);
-  OpenReader(/*cursor=*/3);
+  OpenReader(*publisher_, /*cursor=*/3);
   EXPECT_EQ(AskedAt(kNowMs), 0u);
   EXPECT_EQ(AskedAt(kNowMs + jitter_ms - 1), 0u);
   EXPECT_EQ(AskedAt(kNowMs + jitter_ms), 1u);
@@ -119,7 +77,7 @@ TEST_F(JitteredReaderTest, AsksInItsOwnMomentAndNotBefore) {
 }
 
 TEST_F(JitteredReaderTest, AStreamThatIsNewAsksAtOnce) {
-  OpenReader(/*cursor=*/std::nullopt);
+  OpenReader(*publisher_);
   EXPECT_EQ(AskedAt(kNowMs), 1u);
 }
 

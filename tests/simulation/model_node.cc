@@ -95,7 +95,7 @@ void ModelNode::StopStreams() {
 bool ModelNode::idle() const {
   return queue_.empty() && std::all_of(streams_.begin(), streams_.end(), [](const auto& entry) {
            const Stream& stream = *entry.second;
-           return stream.pending.empty() && !stream.publisher.HasLive() &&
+           return stream.pending.empty() && !stream.connects && !stream.publisher.HasLive() &&
                   stream.tracker.state() != StreamState::kCatchingUp &&
                   !stream.tracker.wanted_replay();
          });
@@ -129,10 +129,13 @@ void ModelNode::Unregister(const ServiceKey& key, const Network& network, std::i
 
 void ModelNode::OnConnected(StreamId stream, std::int64_t now_ms) {
   Trace(streams_.at(stream)->publisher.name(), "connected");
-  streams_.at(stream)->tracker.OnConnected(now_ms);
+  Stream& found = *streams_.at(stream);
+  found.connects = found.tracker.counters().disconnects > 0;
+  if (!found.connects) found.tracker.OnConnected(now_ms);
 }
 void ModelNode::OnDisconnected(StreamId stream, std::int64_t now_ms) {
   Trace(streams_.at(stream)->publisher.name(), "disconnected");
+  streams_.at(stream)->connects = false;
   streams_.at(stream)->tracker.OnDisconnected(now_ms);
 }
 
@@ -148,11 +151,14 @@ void ModelNode::Turn(StreamId id, std::size_t messages, Random& random,
     Trace(stream.publisher.name(), "live", live->frame.number, ToString(stream.tracker.state()));
     stream.tracker.OnLiveFrame(std::move(live->frame), now_ms);
   }
+  if (!stream.publisher.HasLive() && std::exchange(stream.connects, false)) {
+    stream.tracker.OnConnected(now_ms);
+  }
   const bool flushed = Flush(id, stream, now_ms);
   SyncReplay(stream, random, faults, now_ms);
   if (flushed) ReadReplies(stream, messages, now_ms);
   SyncReplay(stream, random, faults, now_ms);
-  if (Flush(id, stream, now_ms)) stream.tracker.OnTick(now_ms);
+  if (Flush(id, stream, now_ms) && !stream.connects) stream.tracker.OnTick(now_ms);
 }
 
 void ModelNode::SyncReplay(Stream& stream, Random& random, const PublisherFaults& faults,

@@ -79,6 +79,7 @@ class ModelNode : public DigestSource {
     std::uint64_t open_replay = 0;
     std::vector<Fact> pending;  // translated, but the queue was full
     bool blocked = false;
+    bool connects = false;  // as StreamReader: told when what was queued before is read
   };
   struct Item {
     StreamId stream = 0;

@@ -83,6 +83,7 @@ void World::Tally::Add(const Tally& other) {
   numbers_lost += other.numbers_lost;
   frames += other.frames;
   digests += other.digests;
+  late += other.late;
   exact += other.exact;
   blocks_believed += other.blocks_believed;
   snapshots += other.snapshots;
@@ -102,6 +103,19 @@ void World::Count() {
     tally_.numbers_lost += facts.numbers_lost;
     tally_.frames += facts.frames;
   }
+}
+
+std::string World::Digest() const {
+  return Hex128(node_->state().Digest());
+}
+
+std::vector<std::string> World::Records() const {
+  std::vector<std::string> lines;
+  Seq seq = 0;
+  for (const Record& record : node_->history()) {
+    for (std::string& line : RenderRecord(++seq, record)) lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 std::string World::Where() const {
@@ -186,6 +200,7 @@ void World::StepSite(Site& site) {
   if (random_.Permille(conditions_.restart_permille)) RestartPublisher(site);
   if (random_.Permille(conditions_.register_permille)) Toggle(site);
   if (random_.Permille(conditions_.bounce_permille)) Disconnect(site);
+  if (random_.Permille(conditions_.reconnect_permille)) Reconnect(site);
   if (random_.Permille(200)) Connect(site);
   if (random_.Permille(400)) site.publisher->Publish(random_, faults_);
   const StreamFacts* facts = FactsOf(site);
@@ -206,12 +221,14 @@ void World::Toggle(Site& site) {
 void World::Connect(Site& site) {
   const StreamFacts* facts = FactsOf(site);
   if (facts == nullptr || site.publisher->connected()) return;
-  // What the old connection still had comes first.
-  while (site.publisher->HasLive()) {
+  // What the old connection had queued comes first, or behind the word that the new one is there.
+  const bool late = random_.Percent(conditions_.late_percent);
+  while (site.publisher->HasLive() && !late) {
     node_->Turn(facts->id, 1'000, random_, faults_, now_ms_);
     node_->Commit(1'000, network_, now_ms_);
   }
   if (FactsOf(site) == nullptr) return;
+  if (site.publisher->HasLive()) ++tally_.late;
   site.publisher->Connect(random_);
   node_->OnConnected(facts->id, now_ms_);
 }
@@ -226,8 +243,30 @@ void World::Disconnect(Site& site) {
 void World::RestartPublisher(Site& site) {
   Disconnect(site);
   const StreamFacts* facts = FactsOf(site);
-  if (facts != nullptr) node_->Turn(facts->id, 1'000, random_, faults_, now_ms_);
+  if (facts != nullptr && !random_.Percent(conditions_.late_percent)) {
+    node_->Turn(facts->id, 1'000, random_, faults_, now_ms_);
+  }
   site.publisher->Restart(random_, random_.Percent(conditions_.same_work_percent));
+}
+
+// The connection breaks and is back before anything is read: what the old one had queued, perhaps
+// words of a process that is gone, is read after both reports, and before what the new one says: a
+// subscription keeps one queue over its reconnects, and a bound endpoint listens to one connection.
+void World::Reconnect(Site& site) {
+  constexpr std::uint64_t kFramesMax = 6;
+  const auto publish = [&] {
+    for (std::uint64_t i = random_.Below(kFramesMax); i > 0; --i) {
+      site.publisher->Publish(random_, faults_);
+    }
+  };
+  publish();
+  Disconnect(site);
+  if (random_.Percent(50)) {
+    site.publisher->Restart(random_, random_.Percent(conditions_.same_work_percent));
+  }
+  publish();
+  Connect(site);
+  publish();
 }
 
 // Simulated minutes in which everything works: long enough for every time-out and probe.

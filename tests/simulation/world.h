@@ -23,6 +23,9 @@ struct Conditions {
   std::uint64_t bounce_permille = 5, register_permille = 3;
   std::uint64_t crash_permille = 4, disk_permille = 4;
   std::uint64_t snapshot_permille = 300, damage_permille = 2;
+  // Breaks and is back before anything is read; and of all reconnects, those behind which frames of
+  // the old connection are still to come.
+  std::uint64_t reconnect_permille = 4, late_percent = 70;
   bool drop_on_lost_events = false;
   std::int64_t disconnected_drop_ms = 0;
 
@@ -40,9 +43,14 @@ class World {
     std::uint64_t crashes = 0, rebuilds = 0, restarts = 0, lives = 0, numbers_lost = 0;
     std::uint64_t frames = 0, digests = 0, exact = 0, blocks_believed = 0;
     std::uint64_t snapshots = 0, snapshots_failed = 0, snapshots_damaged = 0, images_checked = 0;
+    std::uint64_t late = 0;  // reconnects with frames of the old connection still to come
     void Add(const Tally& other);
+    bool operator==(const Tally&) const = default;
   };
   const Tally& tally() const { return tally_; }
+  // After Run: of the state, and every record that is applied, as text.
+  std::string Digest() const;
+  std::vector<std::string> Records() const;
 
  private:
   struct Site {
@@ -60,6 +68,7 @@ class World {
   void Connect(Site& site);
   void Disconnect(Site& site);
   void RestartPublisher(Site& site);
+  void Reconnect(Site& site);
   void Toggle(Site& site);
   void Settle();
   const StreamFacts* FactsOf(const Site& site) const;
