@@ -34,6 +34,7 @@
 //                                                  probes with back-off; suspects: new life
 //   T2   no progress within replay_progress_ms     as E3
 //   P1   probe (nothing waits for it)              R1 settles, R2/E1 new life, no reply: a later probe
+//                                                  a hole, also at its start: waits, ask A
 //   D1   disconnected                              no conclusion is drawn until C1, which its caller
 //                                                  says when what was queued before is read
 //   D2   disconnected for disconnected_drop_ms     Dropped; everything forgotten, F on return

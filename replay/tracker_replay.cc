@@ -122,7 +122,9 @@ void StreamTracker::JudgeReply(ReceivedFrame frame, bool first, std::int64_t now
     return;
   }
   const bool hole = cursor_ && frame.number > *cursor_ + 1;
-  if (hole && !first && ask_.probe) {
+  // Nothing waited for this answer: what it leaves out may be on its way live. That waits now, and is
+  // there when the next answer is judged.
+  if (hole && ask_.probe) {
     ++counters_.gaps;
     waiting_ = true;
     return StartCatchUp(now_ms);

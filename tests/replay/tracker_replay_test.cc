@@ -499,6 +499,25 @@ TEST(TrackerReplayTest, ReplayEndpointOfAnotherPublisherIsNotAskedInALoop) {
   EXPECT_LT(asks, 20);  // In ten seconds.
 }
 
+// A publisher whose ring is shorter than what it sent since we connected: we have read the first
+// frame, its answer is there before the next ones are read.
+TEST(TrackerReplayTest, P1WhatIsOnItsWayLiveIsNotLost) {
+  H h(H::Seed(true));
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(0));
+  h.Live(0);
+  EXPECT_EQ(h.Out(), "F0");
+  h.Reply(4);
+  EXPECT_EQ(h.Out(), "");
+  for (std::uint64_t n = 1; n <= 5; ++n) h.Live(n);
+  EXPECT_EQ(h.AskWithin(1'000), Asked(0));
+  h.Reply(4, 5, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "F1 F2 F3 F4 F5");
+  EXPECT_EQ(h.State(), StreamState::kLive);
+  EXPECT_EQ(h.tracker.counters().lost_numbers, 0u);
+}
+
 // What came before the first frame of a life counts for nothing in it.
 TEST(TrackerReplayTest, NumbersSeenBeforeALifeBeganAreNotMissingInIt) {
   H h(H::Seed(true));
