@@ -96,6 +96,7 @@ void StreamReader::AwaitPublisher() {
 bool StreamReader::ReadReplies(std::int64_t now_ms) {
   for (std::size_t i = 0; i < kFramesPerTurnMax && replay_; ++i) {
     if (!replay_->Receive(message_)) return false;
+    reply_seen_ = true;
     auto reply = ReadReplayMessage(message_.parts());
     if (!reply) {
       ++counters_.malformed;
@@ -128,6 +129,7 @@ bool StreamReader::SyncReplay(std::int64_t now_ms) {
     return false;
   }
   replay_ = std::move(*socket);
+  reply_seen_ = false;
   tracker_.OnReplaySent(replay_id_, now_ms);
   return true;
 }

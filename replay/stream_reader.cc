@@ -120,7 +120,8 @@ bool StreamReader::Turn(std::int64_t now_ms) {
     if (tracker_.state() != StreamState::kLive) TellState();
     const bool flushed = Flush(now_ms);
     SyncReplay(now_ms);
-    if (flushed && replay_) more = ReadReplies(now_ms) || more;
+    const bool live_first = more && !reply_seen_ && live_before_reply_ < kLiveQueueMessages;
+    if (flushed && replay_ && !live_first) more = ReadReplies(now_ms) || more;
     more = SyncReplay(now_ms) || more;
     if (flushed && snapshot_) more = ReadSnapshot(now_ms) || more;
     SyncSnapshot(now_ms);
@@ -156,7 +157,11 @@ bool StreamReader::ReadLive(std::int64_t now_ms) {
   const bool waits = tracker_.state() == StreamState::kCatchingUp;
   const std::size_t frames_max = waits ? kWaitingFramesPerTurnMax : kFramesPerTurnMax;
   for (std::size_t i = 0; i < frames_max; ++i) {
-    if (!live_.Receive(message_)) return false;
+    if (!live_.Receive(message_)) {
+      live_before_reply_ = 0;
+      return false;
+    }
+    ++live_before_reply_;
     if (old_messages_max_) --*old_messages_max_;
     ReadLiveMessage(now_ms);
     // The wait is over in the middle of it: what comes is now worth its full price.

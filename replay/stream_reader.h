@@ -121,6 +121,10 @@ class StreamReader {
   ZmqSocket monitor_;
   std::optional<ZmqSocket> replay_;
   std::uint64_t replay_id_ = 0;  // of the replay that is open, or was last
+  // An answer's first message decides what is lost: live messages that came before it are read
+  // before it. Once it has come, the rest is read with them in turn.
+  bool reply_seen_ = false;
+  std::uint64_t live_before_reply_ = 0;  // read since the live socket was last empty
   // The snapshot request that is open, as far as it has been answered.
   struct SnapshotRequest {
     std::uint64_t id = 0;

@@ -158,7 +158,10 @@ void StreamTracker::JudgeFresh(ReceivedFrame frame, std::int64_t now_ms) {
   NoteSeen(frame.number);
   repeats_.Clear();
   const bool next = cursor_ && frame.number == *cursor_ + 1;
-  if (waiting_) return Wait(std::move(frame));
+  // Read between two connections it may be of either process, and once it is applied the next
+  // process would prove itself with a frame of its own.
+  const bool of_either = has_replay_ && !connected_;
+  if (waiting_ || of_either) return Wait(std::move(frame));
   if (!has_replay_) {
     if (cursor_ && !next) ++counters_.gaps;
     return DeliverAfterLoss(std::move(frame));

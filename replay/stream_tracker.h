@@ -9,7 +9,8 @@
 //   row  what happens                              without replay endpoint   with one
 //   L1   nothing applied, n <= F                   delivered at once         the same
 //   L2   nothing applied, n > F                    HistoryStart n, deliver   waits, ask F
-//   L3   n == C+1                                  deliver                   waits if something does
+//   L3   n == C+1                                  deliver                   waits if something does,
+//                                                                            or while disconnected
 //   L4   n > C+1                                   Lost C+1..n-1, deliver    waits, ask A
 //   L5   n <= C, fingerprint kept and equal        duplicate                 the same
 //   L6   n <= C, kept and different                new life, then L1/L2 [*]  the same
@@ -20,7 +21,8 @@
 //   C1   connected (first time, or again)          live                      ask A (F when nothing)
 //   R1   reply's first number == A, equal          the life goes on; suspects were duplicates
 //   R2   reply's first number == A, different      new life, ask F
-//   R3   first number above the asked one          Lost up to it (nothing applied: HistoryStart)
+//   R3   first number above the asked one          what waits below it is delivered; Lost what is in
+//                                                  neither (nothing applied: HistoryStart)
 //   R3a  first number == A+1 of an asked A         ask A again, twice; then nothing is lost
 //   R4   a number applied before, equal / not kept skipped
 //   R5   a number applied before, different        new life, ask F (also against a waiting frame)
@@ -195,6 +197,7 @@ class StreamTracker {
   void NoteRepeat(ReceivedFrame&& frame);
   void Deliver(ReceivedFrame&& frame);
   void DeliverAfterLoss(ReceivedFrame&& frame);
+  void DeliverWaitingBelow(std::uint64_t number);
   void Lose(std::uint64_t from, std::uint64_t to);
   void NewLife(std::int64_t now_ms);
   void NewLifeAndAsk(std::int64_t now_ms);

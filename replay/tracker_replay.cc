@@ -122,8 +122,8 @@ void StreamTracker::JudgeReply(ReceivedFrame frame, bool first, std::int64_t now
     return;
   }
   const bool hole = cursor_ && frame.number > *cursor_ + 1;
-  // Nothing waited for this answer: what it leaves out may be on its way live. That waits now, and is
-  // there when the next answer is judged.
+  // Nothing waited for this answer: what it leaves out may be on its way live. That waits now, and
+  // is there when the next answer is judged.
   if (hole && ask_.probe) {
     ++counters_.gaps;
     waiting_ = true;
@@ -134,8 +134,17 @@ void StreamTracker::JudgeReply(ReceivedFrame frame, bool first, std::int64_t now
     last_error_ = "replay: the answer has a hole";
     return Retry(now_ms);
   }
+  DeliverWaitingBelow(frame.number);
   DeliverAfterLoss(std::move(frame));
   if (!DrainBuffer()) NewLifeAndAsk(now_ms);
+}
+
+// The answer leaves out what came live: only what is missing from both is lost.
+void StreamTracker::DeliverWaitingBelow(std::uint64_t number) {
+  while (!buffer_.empty() && buffer_.front().number < number) {
+    ReceivedFrame frame = buffer_.PopFront();
+    if (!cursor_ || frame.number > *cursor_) DeliverAfterLoss(std::move(frame));
+  }
 }
 
 void StreamTracker::OnReplayEnd(std::uint64_t id, std::int64_t now_ms) {

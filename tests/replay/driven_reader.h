@@ -57,10 +57,13 @@ class DrivenReaderTest : public SubscriptionsFixture {
     return result << ": expected \"" << expected << "\", got \"" << sink_.Spelled(kStream) << '"';
   }
   // Something has come to the live socket that no turn has looked at.
-  ::testing::AssertionResult LiveHasNews() {
+  ::testing::AssertionResult LiveHasNews() { return HasNews(watcher_.descriptors.at(0)); }
+  // The same of the replay that was opened last.
+  ::testing::AssertionResult ReplayHasNews() { return HasNews(watcher_.descriptors.back()); }
+  ::testing::AssertionResult HasNews(int descriptor) {
     return Eventually([&] {
-      pollfd live{watcher_.descriptors.at(0), POLLIN, 0};
-      return poll(&live, 1, 0) == 1;
+      pollfd socket{descriptor, POLLIN, 0};
+      return poll(&socket, 1, 0) == 1;
     });
   }
   std::uint64_t ReaderCounter(const std::string& name) const {

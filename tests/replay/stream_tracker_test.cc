@@ -432,6 +432,26 @@ TEST(StreamTrackerTest, D1NothingIsConcludedWhileDisconnected) {
   EXPECT_EQ(h.Out(), "F11 F12 F13");
 }
 
+TEST(StreamTrackerTest, D1WhatIsReadWhileDisconnectedWaitsForTheNextAnswer) {
+  for (const char life : {'a', 'b'}) {
+    SCOPED_TRACE(life);
+    H h(H::SeedAt(true, 0, 10));
+    h.Connect();
+    h.Ask();
+    h.Reply(10);
+    h.End();
+    EXPECT_EQ(h.State(), StreamState::kLive);
+    h.Disconnect();
+    h.Live(11, life);  // The next number: whose it is nobody knows.
+    EXPECT_EQ(h.Out(), "");
+    h.Connect();
+    EXPECT_EQ(h.Ask(), Asked(10));
+    h.Reply(10, 11, life);
+    h.End();
+    EXPECT_EQ(h.Out(), life == 'a' ? "F11" : "E");
+  }
+}
+
 TEST(StreamTrackerTest, D2HolderOfALongGonePublisherIsDropped) {
   TrackerOptions options;
   options.disconnected_drop_ms = 5'000;

@@ -59,6 +59,27 @@ TEST(TrackerReplayTest, R3RingHasMovedOn) {
   EXPECT_EQ(h.AskWithin(120'000), Asked());
 }
 
+TEST(TrackerReplayTest, R3WhatWaitsBelowTheRingIsNotLost) {
+  H h = Settled();
+  for (const std::uint64_t n : {20, 21, 30}) h.Live(n);
+  EXPECT_EQ(h.Ask(), Asked(10));
+  h.Reply(36, 40, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "L11-19 F20 F21 L22-29 F30 L31-35 F36 F37 F38 F39 F40");
+  EXPECT_EQ(h.tracker.counters().duplicates, 0u);
+}
+
+TEST(TrackerReplayTest, R3HistoryBeginsWithTheFirstFrameThatIsKnown) {
+  H h(H::Seed(true));
+  h.Connect();
+  EXPECT_EQ(h.Ask(), Asked(0));
+  for (std::uint64_t n = 10; n <= 14; ++n) h.Live(n);
+  h.Reply(13, 15, 'a');
+  h.End();
+  EXPECT_EQ(h.Out(), "H10 F10 F11 F12 F13 F14 F15");
+  EXPECT_EQ(h.State(), StreamState::kLive);
+}
+
 TEST(TrackerReplayTest, R3aNothingIsLostWhenTheFirstNumberStaysTheNextOne) {
   H h = Settled();
   h.Live(14);
