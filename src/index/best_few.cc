@@ -48,16 +48,17 @@ const LargeSet& Remember(const HolderTable& holders, const RowView& rows, const 
   large.serial = set.serial;
   large.version = rows.version;
   large.first.clear();
+  const ByInstance by_instance{rows};
   ForMembers(holders, rows, set, [&](const PlainRow& member) {
     if (large.first.size() == kRememberedRows) {
-      if (!ByInstance(member, large.first.front())) return;
-      std::pop_heap(large.first.begin(), large.first.end(), ByInstance);
+      if (!by_instance(member, large.first.front())) return;
+      std::pop_heap(large.first.begin(), large.first.end(), by_instance);
       large.first.pop_back();
     }
     large.first.push_back(member);
-    std::push_heap(large.first.begin(), large.first.end(), ByInstance);
+    std::push_heap(large.first.begin(), large.first.end(), by_instance);
   });
-  std::sort_heap(large.first.begin(), large.first.end(), ByInstance);
+  std::sort_heap(large.first.begin(), large.first.end(), by_instance);
   large.bits.clear();
   large.lowest = set.holders[0];
   const std::uint32_t range = set.holders[set.size - 1] - large.lowest + 1;
@@ -105,7 +106,7 @@ bool TakeBest(const HolderTable& holders, const RowView& rows, std::span<const S
     };
     if (stretch.set->size <= kSmallSet) {
       ForMembers(holders, rows, *stretch.set, consider);
-      std::sort(best->begin() + taken, best->end(), ByInstance);
+      std::sort(best->begin() + taken, best->end(), ByInstance{rows});
       if (best->size() > count) best->resize(count);
       continue;
     }

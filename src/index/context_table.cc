@@ -37,8 +37,7 @@ Sum128 KeyMix(const ContextKey& key) {
 }  // namespace
 
 RowCard::RowCard(const Row& row, std::uint32_t its_group)
-    : stream(row.stream),
-      shared(row.shared),
+    : shared(row.shared),
       group(its_group),
       dp_rank(row.dp_rank),
       row_(&row),
@@ -90,17 +89,21 @@ std::size_t RowView::bytes() const {
   return HeapBytes(sizeof(RowView)) + HeapBytes(slots.capacity() * sizeof(slots[0])) +
          HeapBytes(order.capacity() * sizeof(order[0])) +
          HeapBytes(groups.capacity() * sizeof(groups[0])) +
-         HeapBytes(cards.capacity() * sizeof(cards[0]));
+         HeapBytes(cards.capacity() * sizeof(cards[0])) +
+         HeapBytes(streams.capacity() * sizeof(streams[0]));
 }
 
 void RowView::Regroup() {
   groups.clear();
   cards.assign(slots.size(), {});
+  streams.assign(slots.size(), 0);
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     const bool same = i > 0 && slots[order[i]]->instance_id == slots[order[i - 1]]->instance_id;
     if (!same) groups.push_back({i, i});
     groups.back().end = i + 1;
-    cards[order[i]] = RowCard(*slots[order[i]], static_cast<std::uint32_t>(groups.size() - 1));
+    const Row& row = *slots[order[i]];
+    cards[order[i]] = RowCard(row, static_cast<std::uint32_t>(groups.size() - 1));
+    streams[order[i]] = row.stream;
   }
   one_rank_each = groups.size() == order.size();
   ++version;

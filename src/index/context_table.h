@@ -58,7 +58,6 @@ class alignas(64) RowCard {
   RowCard() = default;
   RowCard(const Row& row, std::uint32_t group);
 
-  StreamId stream = 0;  // 0: a free slot
   const StreamShared* shared = nullptr;
   std::uint32_t group = 0;  // of RowView
   std::uint32_t dp_rank = 0;
@@ -69,7 +68,7 @@ class alignas(64) RowCard {
  private:
   const Row* row_ = nullptr;  // keeps an id that is longer than text_
   std::uint32_t size_ = 0;
-  char text_[28] = {};
+  char text_[36] = {};
 };
 static_assert(sizeof(RowCard) == 64);
 
@@ -83,6 +82,7 @@ struct RowView {
   std::vector<std::uint32_t> order;  // slots in use, by (instance id, rank)
   std::vector<Group> groups;         // by instance id
   std::vector<RowCard> cards;        // by slot
+  std::vector<StreamId> streams;     // by slot; 0: free. Apart: a walk asks for many, and no more
   bool one_rank_each = true;         // every instance has one row
   std::uint64_t version = 0;         // of the context's rows; each change counts
 
@@ -92,6 +92,10 @@ struct RowView {
   auto end() const { return slots.end(); }
   const std::string& InstanceOf(const Group& group) const {
     return slots[order[group.begin]]->instance_id;
+  }
+  // Whether the row is this stream's here: a row may be newer, or have been given to another.
+  bool IsOf(std::uint32_t slot, StreamId stream) const {
+    return slot < streams.size() && streams[slot] == stream;
   }
   // By instance id; groups.size(): no such instance.
   std::size_t FindGroup(const std::string& instance_id) const;

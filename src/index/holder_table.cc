@@ -76,6 +76,11 @@ StateId HolderTable::Intern(std::vector<HolderId> holders, std::uint64_t set_has
   std::copy(holders.begin(), holders.end(), set->holders.get());
   set->set_hash = set_hash;
   set->via = via;
+  if (std::binary_search(holders.begin(), holders.end(), via)) {
+    set->via_mix = MixHolder(via);
+    set->via_stream = holders_[via].key.stream;
+    set->via_row = holders_[via].row;
+  }
   const StateId id = sets_.Allocate();
   std::uint32_t live = 0, live_engines = 0;
   for (HolderId h : holders) {

@@ -61,16 +61,22 @@ struct alignas(64) HolderSet {
   std::uint64_t serial = 0;
   std::uint64_t set_hash = 0;           // sum of the holders' mixes
   std::unique_ptr<HolderId[]> holders;  // ascending, of one context; at least one
+  // The holder by which it differed from the set it was made from. Of one that it has: its mix, row
+  // and stream, so that who is in this set and not in the next is told without looking it up.
+  std::uint64_t via_mix = 0;
+  StreamId via_stream = 0;
+  std::uint32_t via_row = 0;
+  HolderId via = 0;
   std::uint32_t size = 0;
-  HolderId via = 0;  // the holder by which it differed from the set it was made from
-  std::atomic<std::uint32_t> live{0};          // holders that are not retired
-  std::atomic<std::uint32_t> live_engines{0};  // those of them that are no pools
-  ContextId context = 0;
-  std::atomic<bool> has_retired{false};  // exactly when live < size
+  std::atomic<std::uint32_t> live_engines{0};  // holders that are not retired, and no pools
+  std::atomic<bool> has_retired{false};        // exactly when live < size
   // Every holder is an engine's, verified, of a tier that is its own: each (row, tier) is there
   // once, and means that row alone.
   bool plain = true;
   bool device_only = true;  // plain, and of the device tier
+  // Of the second line.
+  std::atomic<std::uint32_t> live{0};  // holders that are not retired
+  ContextId context = 0;
   // Writer only. Entries and slots that have this state, and those of them known by name only.
   // Invariant: a set that was freed has none.
   std::uint64_t entries = 0, fragments = 0;

@@ -5,16 +5,21 @@
 namespace conductor {
 namespace {
 
+// Whether `from` has just the holder more by which it was made.
+bool OnlyViaLeft(const HolderSet& from, const HolderSet& to) {
+  return from.size == to.size + 1 && from.via_mix != 0 &&
+         from.set_hash - from.via_mix == to.set_hash;
+}
+
 // Passes the holders of `from` that are not in `to` to `visit`. False: `to` has others than `from`.
 template <typename Visit>
 bool ForThoseWhoLeft(const HolderSet& from, const HolderSet& to, Visit&& visit) {
-  // One holder less, as sets are mostly made: no need to compare them.
-  if (from.size == to.size + 1) {
-    for (const HolderId id : {from.via, to.via}) {
-      if (id == 0 || from.set_hash - HolderTable::MixHolder(id) != to.set_hash) continue;
-      visit(id);
-      return true;
-    }
+  // One holder less: no need to compare them.
+  const HolderId left = to.via;
+  if (from.size == to.size + 1 && left != 0 &&
+      from.set_hash - HolderTable::MixHolder(left) == to.set_hash) {
+    visit(left);
+    return true;
   }
   const HolderId* a = from.holders.get();
   const HolderId* b = to.holders.get();
@@ -34,6 +39,7 @@ bool ForThoseWhoLeft(const HolderSet& from, const HolderSet& to, Visit&& visit) 
 
 bool TakeAll(const HolderTable& holders, const RowView& rows, std::span<const Stretch> stretches,
              std::vector<PlainRow>* taken) {
+  static const HolderSet nobody;
   taken->clear();
   if (!stretches.empty()) taken->reserve(stretches.front().set->size);
   for (std::size_t level = stretches.size(); level-- > 0;) {
@@ -47,12 +53,20 @@ bool TakeAll(const HolderTable& holders, const RowView& rows, std::span<const St
       row.tokens = stretch.end;
       taken->push_back(row);
     };
-    static const HolderSet nobody;
     const HolderSet& deeper = level + 1 < stretches.size() ? *stretches[level + 1].set : nobody;
+    // As sets are mostly made.
+    if (OnlyViaLeft(*stretch.set, deeper)) {
+      const HolderSet& set = *stretch.set;
+      if (rows.IsOf(set.via_row, set.via_stream)) {
+        taken->push_back({set.via_row, set.via, stretch.end});
+      }
+      continue;
+    }
     // Sets along a prompt nearly always shrink.
     if (!ForThoseWhoLeft(*stretch.set, deeper, take)) return false;
     if (taken->size() - first > 1) {
-      std::sort(taken->begin() + static_cast<std::ptrdiff_t>(first), taken->end(), ByInstance);
+      std::sort(taken->begin() + static_cast<std::ptrdiff_t>(first), taken->end(),
+                ByInstance{rows});
     }
   }
   return true;

@@ -26,25 +26,24 @@ struct Stretch {
 
 struct PlainRow {
   std::uint32_t row = 0;
-  std::uint32_t group = 0;  // position in the order of instance ids
   HolderId holder = 0;
   std::uint64_t tokens = 0;
 };
 
 // By instance id, among rows of equally many tokens.
-inline bool ByInstance(const PlainRow& a, const PlainRow& b) {
-  return a.group < b.group;
-}
+struct ByInstance {
+  const RowView& rows;
+  bool operator()(const PlainRow& a, const PlainRow& b) const {
+    return rows.cards[a.row].group < rows.cards[b.row].group;
+  }
+};
 
-// The row of a holder, if this reader's view of the rows has it: a row may be newer, or have been
-// given to another stream.
+// The row of a holder, if this reader's view of the rows has it.
 inline bool FindPlainRow(const HolderTable& holders, const RowView& rows, HolderId id,
                          PlainRow* found) {
   const Holder& holder = holders.holder(id);
-  if (holder.row >= rows.cards.size()) return false;
-  const RowCard& card = rows.cards[holder.row];
-  if (card.stream != holder.key.stream) return false;
-  *found = {holder.row, card.group, id, 0};
+  if (!rows.IsOf(holder.row, holder.key.stream)) return false;
+  *found = {holder.row, id, 0};
   return true;
 }
 

@@ -81,16 +81,17 @@ class SlotStates {
           later == 0 ? end : slot + 1 + static_cast<std::uint32_t>(std::countr_zero(later));
       if (state == 0 || state != last_) {
         set_ = index_.holders().Find(state);
-        if (set_ == nullptr || set_->live_engines.load(std::memory_order_acquire) == 0) {
-          return {slot - begin, false};
-        }
+        if (set_ == nullptr) return {slot - begin, false};
         last_ = state;
       }
-      slot = std::min(reach, end);
-      const std::uint64_t tokens = blocks_.EndOf(at + (slot - begin) - 1);
-      if (!cursors_.Keep(state, *set_, tokens) && !cursors_.Advance({&state, 1}, tokens)) {
-        return {slot - begin, true};
+      const std::uint32_t next = std::min(reach, end);
+      const std::uint64_t tokens = blocks_.EndOf(at + (next - begin) - 1);
+      // Of one that is kept all are there.
+      if (!cursors_.Keep(state, *set_, tokens)) {
+        if (set_->live_engines.load(std::memory_order_acquire) == 0) return {slot - begin, false};
+        if (!cursors_.Advance({&state, 1}, tokens)) return {next - begin, true};
       }
+      slot = next;
     }
     return {count, false};
   }

@@ -97,9 +97,7 @@ class TierCursors {
   void MarkPresence(std::span<const StateId> states);
   void Replay();
   bool AdvanceNow(std::span<const StateId> states, std::uint64_t tokens_after);
-  bool IsOf(const Holder& holder) const {
-    return holder.row < rows_.cards.size() && rows_.cards[holder.row].stream == holder.key.stream;
-  }
+  bool IsOf(const Holder& holder) const { return rows_.IsOf(holder.row, holder.key.stream); }
   void Start();
   void AdvanceRow(std::uint32_t row);
   bool AdvanceByDifference(StateId state);

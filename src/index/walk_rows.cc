@@ -147,7 +147,7 @@ QueryAnswer AssemblePlain(std::span<const PlainRow> matched, const RowView& rows
   if (options.min_tokens > 0 || matched.size() == most) return answer;
   // Those that matched nothing, by id.
   std::vector<bool> taken(groups);
-  for (const PlainRow& row : matched) taken[row.group] = true;
+  for (const PlainRow& row : matched) taken[rows.cards[row.row].group] = true;
   for (std::size_t group = 0; group < groups && answer.instances.size() < most; ++group) {
     if (!taken[group]) AddPlain(answer, rows.cards[rows.order[rows.groups[group].begin]], 0);
   }
