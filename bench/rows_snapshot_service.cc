@@ -1,13 +1,12 @@
 // Snapshots of the whole service. Beside one: how long an event takes from its offer until it is
 // visible, the longest of them, and a query, while snapshots are made one after the other and the
-// log below them is dropped; the same with none. Then churn that writes many times what is
-// retained: how large the data directory gets, how long the next start takes, and whether four
-// times the churn makes it longer.
+// log below them is dropped; the same beside exports, and with neither. Then churn that writes many
+// times what is retained: how large the data directory gets, how long the next start takes, and
+// whether four times the churn makes it longer.
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
-#include <thread>
 
+#include "bench/beside.h"
 #include "bench/rows_snapshot.h"
 #include "bench/service_rig.h"
 
@@ -20,7 +19,6 @@ constexpr std::size_t kChurnTimesLess = 6;  // what that start is compared with
 constexpr double kStartGrowthBar = 1.5;     // of the start, for four times the churn
 constexpr std::size_t kSnapshots = 3;       // in a repeat: the second one lets the log go
 constexpr std::size_t kQuietFactor = 8;     // samples without a snapshot, by those of `freshness`
-constexpr std::uint64_t kPassingPrompt = std::uint64_t{1} << 32;
 
 // The second snapshot lets the log below the first one go, shortly after it is there.
 Status WaitForCut(const ServiceRig& rig) {
@@ -30,74 +28,22 @@ Status WaitForCut(const ServiceRig& rig) {
   });
 }
 
-struct Beside {
-  std::vector<double> visible, query;
-};
-
-// A 64-block prompt comes and goes, each time until that is visible, and a query of 4,096 tokens,
-// in turn while `more` says so.
-Status ComeAndGo(const PromptSource& source, ServiceRig& rig, std::uint64_t& number,
-                 const std::function<bool(std::size_t samples)>& more, Beside& beside) {
-  const std::vector<std::int32_t> tokens = source.Tokens(0, kPromptBlocks);
-  const std::uint64_t name = source.Name(kPassingPrompt, kEventBlocks - 1).projected;
-  while (more(beside.visible.size())) {
-    for (const bool stored : {true, false}) {
-      Frame frame = MakeFrame(1, number++,
-                              stored ? Event(source.StoredEvent(kPassingPrompt, 0, kEventBlocks))
-                                     : Event(source.RemovedEvent(kPassingPrompt, 0, kEventBlocks)));
-      const Stopwatch watch;
-      CONDUCTOR_RETURN_IF_ERROR(rig.Offer(1, std::move(frame)));
-      CONDUCTOR_RETURN_IF_ERROR(
-          WaitUntil("an event is visible", Poll::kSpin, [&] { return rig.Has(name) == stored; }));
-      beside.visible.push_back(watch.ElapsedNs());
-    }
-    const PromptQuery query = MakeQuery(tokens);
-    const Stopwatch watch;
-    const Result<QueryAnswer> answer = rig.service().Query(query);
-    beside.query.push_back(watch.ElapsedNs());
-    if (!answer) return tl::unexpected(answer.error());
-    if (answer->instances.size() != 1 ||
-        answer->instances[0].best.disk != kPromptBlocks * kBlockSize) {
-      return Wrong("beside a snapshot: a wrong answer");
-    }
+// kSnapshots, one after the other.
+Status MakeSnapshots(ServiceRig& rig) {
+  for (std::size_t i = 0; i < kSnapshots; ++i) {
+    CONDUCTOR_RETURN_IF_ERROR(rig.service().CreateSnapshot());
   }
   return {};
 }
 
-// The same while kSnapshots are made.
-Status ComeAndGoBeside(const PromptSource& source, ServiceRig& rig, std::uint64_t& number,
-                       Beside& beside) {
-  std::atomic<bool> made{false};
-  Status snapshots, came;
-  {
-    const std::jthread making([&] {
-      for (std::size_t s = 0; s < kSnapshots && snapshots; ++s) {
-        if (const auto info = rig.service().CreateSnapshot(); !info) {
-          snapshots = tl::unexpected(info.error());
-        }
-      }
-      made = true;
-    });
-    came = ComeAndGo(
-        source, rig, number, [&](std::size_t) { return !made; }, beside);
+// As many checkpoints, which an export copies: the part of it that the daemon takes part in.
+Status MakeCheckpoints(ServiceRig& rig) {
+  for (std::size_t i = 0; i < kSnapshots; ++i) {
+    CONDUCTOR_ASSIGN_OR_RETURN(const SnapshotInfo info, rig.service().CreateCheckpoint());
+    CONDUCTOR_RETURN_IF_ERROR(rig.service().RemoveCheckpoint(info.path));
   }
-  CONDUCTOR_RETURN_IF_ERROR(snapshots);
-  CONDUCTOR_RETURN_IF_ERROR(came);
-  if (beside.visible.empty()) return Wrong("nothing came and went beside the snapshots");
   return {};
 }
-
-struct BesideRows {
-  Row visible, longest, query, ratio;
-  void Add(const Beside& quiet, const Beside& loud) {
-    visible.repeats.push_back(Quantile(loud.visible, 0.5));
-    visible.p99.push_back(Quantile(loud.visible, 0.99));
-    longest.repeats.push_back(Quantile(loud.visible, 1));
-    query.repeats.push_back(Quantile(loud.query, 0.5));
-    query.p99.push_back(Quantile(loud.query, 0.99));
-    ratio.repeats.push_back(Quantile(loud.query, 0.99) / Quantile(quiet.query, 0.99));
-  }
-};
 
 Status RunBeside(const Settings& settings, Report& report) {
   const PromptSource source(settings.seed);
@@ -107,50 +53,41 @@ Status RunBeside(const Settings& settings, Report& report) {
   CONDUCTOR_RETURN_IF_ERROR(rig->Register(0, "tcp://10.0.0.1:10000"));
   const std::size_t prompts = std::max<std::size_t>(1, settings.blocks / kPromptBlocks);
   std::uint64_t number = 0;
-  for (std::uint64_t p = 0; p < prompts; ++p) {
-    for (std::size_t at = 0; at < kPromptBlocks; at += kEventBlocks) {
-      CONDUCTOR_RETURN_IF_ERROR(
-          rig->Offer(1, MakeFrame(1, number++, source.StoredEvent(p, at, kEventBlocks))));
-    }
-  }
-  CONDUCTOR_RETURN_IF_ERROR(
-      rig->WaitForBlock(source.Name(prompts - 1, kPromptBlocks - 1).projected, Poll::kPause));
+  CONDUCTOR_RETURN_IF_ERROR(rig->Store(source, 1, 0, prompts, number));
 
   const std::string of = "service, " + SpellCount(settings.blocks) + " blocks, ";
-  Row quiet_visible{.work = of + "no snapshot: offer to visible", .unit = "event"};
-  Row quiet_longest{
-      .work = of + "no snapshot: the longest of these", .unit = "pause", .by_median = true};
-  Row quiet_query{.work = of + "no snapshot: 4096 tokens", .unit = "query"};
-  BesideRows rows{
-      {.work = of + "snapshots: offer to visible", .unit = "event"},
-      {.work = of + "snapshots: the longest of these", .unit = "pause", .by_median = true},
-      {.work = of + "snapshots: 4096 tokens", .unit = "query"},
-      {.work = of + "snapshots: p99 of this : none",
-       .unit = "query",
-       .measure = Measure::kTimes,
-       .by_median = true}};
+  BesideRows quiet(of + "no snapshot"), snapshots(of + "snapshots"), exports(of + "exports");
+  Row ratio{.work = of + "snapshots: p99 of this : none",
+            .unit = "query",
+            .measure = Measure::kTimes,
+            .by_median = true};
   const std::size_t quiet_samples = kQuietFactor * settings.freshness_samples;
   std::size_t events = 0;
   for (std::size_t repeat = 0; repeat < settings.repeats; ++repeat) {
-    Beside quiet, loud;
+    Beside alone, snapshot, checkpoint;
     CONDUCTOR_RETURN_IF_ERROR(ComeAndGo(
         source, *rig, number,
-        [quiet_samples](std::size_t samples) { return samples < quiet_samples; }, quiet));
-    CONDUCTOR_RETURN_IF_ERROR(ComeAndGoBeside(source, *rig, number, loud));
-    quiet_visible.repeats.push_back(Quantile(quiet.visible, 0.5));
-    quiet_visible.p99.push_back(Quantile(quiet.visible, 0.99));
-    quiet_longest.repeats.push_back(Quantile(quiet.visible, 1));
-    quiet_query.repeats.push_back(Quantile(quiet.query, 0.5));
-    quiet_query.p99.push_back(Quantile(quiet.query, 0.99));
-    rows.Add(quiet, loud);
-    events += loud.visible.size();
+        [quiet_samples](std::size_t samples) { return samples < quiet_samples; }, alone));
+    CONDUCTOR_RETURN_IF_ERROR(ComeAndGoBeside(
+        source, *rig, number, [&] { return MakeSnapshots(*rig); }, snapshot));
+    CONDUCTOR_RETURN_IF_ERROR(ComeAndGoBeside(
+        source, *rig, number, [&] { return MakeCheckpoints(*rig); }, checkpoint));
+    quiet.Add(alone);
+    snapshots.Add(snapshot);
+    exports.Add(checkpoint);
+    ratio.repeats.push_back(Quantile(snapshot.query, 0.99) / Quantile(alone.query, 0.99));
+    events += snapshot.visible.size();
   }
   CONDUCTOR_RETURN_IF_ERROR(WaitForCut(*rig));
   CONDUCTOR_ASSIGN_OR_RETURN(const StatusView view, rig->service().GetStatus());
   if (view.blocks != prompts * kPromptBlocks) return Wrong("beside a snapshot: blocks missing");
   if (view.snapshots_made < kSnapshots * settings.repeats) return Wrong("a snapshot is missing");
-  for (Row* row : {&quiet_visible, &quiet_longest, &rows.visible, &rows.longest, &quiet_query,
-                   &rows.query, &rows.ratio}) {
+  std::vector<Row*> rows;
+  for (BesideRows* beside : {&quiet, &snapshots, &exports}) {
+    for (Row* row : beside->rows()) rows.push_back(row);
+  }
+  rows.push_back(&ratio);
+  for (Row* row : rows) {
     row->checksum = MixBits(view.blocks);
     report.Add(std::move(*row));
   }

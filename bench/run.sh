@@ -38,7 +38,8 @@ marker='<!-- bench/run.sh writes what follows. -->'
 grep -qxF "$marker" "$page" || { echo "run.sh: $page: the line '$marker' is missing" >&2; exit 1; }
 output=$(mktemp)
 trap 'rm -f "$output" "$output.page"' EXIT
-"${command[@]}" | tee "$output"
+# Snapshots of tens of millions of blocks besides: who waits for one, and how long a start takes.
+{ "${command[@]}"; build/bench/conductor-bench snapshot --blocks 20000000; } | tee "$output"
 
 changes=
 git diff --quiet HEAD || changes=' with uncommitted changes'

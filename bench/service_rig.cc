@@ -129,6 +129,17 @@ Status ServiceRig::Offer(StreamId stream, Frame frame) {
                    [&] { return service_->Offer(stream, facts, kFrameBytes); });
 }
 
+Status ServiceRig::Store(const PromptSource& source, StreamId stream, std::uint64_t first,
+                         std::size_t count, std::uint64_t& number) {
+  for (std::uint64_t p = first; p < first + count; ++p) {
+    for (std::size_t at = 0; at < kPromptBlocks; at += kEventBlocks) {
+      CONDUCTOR_RETURN_IF_ERROR(
+          Offer(stream, MakeFrame(stream, number++, source.StoredEvent(p, at, kEventBlocks))));
+    }
+  }
+  return WaitForBlock(source.Name(first + count - 1, kPromptBlocks - 1).projected, Poll::kPause);
+}
+
 bool ServiceRig::Has(std::uint64_t name) const {
   HashQuery query;
   query.context = BenchContext();

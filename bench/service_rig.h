@@ -74,6 +74,10 @@ class ServiceRig {
   Status Register(std::size_t instance, const std::string& endpoint);
   // Hands the frame over, again and again while the queue is full.
   Status Offer(StreamId stream, Frame frame);
+  // Prompts [first, first + count) of `source`, kPromptBlocks each in events of kEventBlocks; from
+  // frame `number` on, which is the next one afterwards. Waits until they are visible.
+  Status Store(const PromptSource& source, StreamId stream, std::uint64_t first, std::size_t count,
+               std::uint64_t& number);
   // Whether somebody has the block: O(1), lock-free.
   bool Has(std::uint64_t name) const;
   Status WaitForBlock(std::uint64_t name, Poll poll);

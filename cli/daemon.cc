@@ -142,7 +142,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Settings& settings,
 
   std::random_device device;
   SetHashMixKey((std::uint64_t{device()} << 32) | device());
-  parts.service = std::make_unique<ConductorService>(MakeServiceOptions(config), *parts.log,
+  ServiceOptions service_options = MakeServiceOptions(config);
+  service_options.log_opening = {report.synced_records_missing, report.dropped_bytes};
+  parts.service = std::make_unique<ConductorService>(std::move(service_options), *parts.log,
                                                      *parts.log, parts.clock);
   parts.service->OnFatal(std::move(on_fatal));
   auto http = HttpServer::Start(*parts.service, MakeHttpOptions(config));

@@ -52,6 +52,13 @@ void DiagnoseService(const DoctorInput& input, std::vector<Finding>& findings) {
         {Severity::kProblem, "log_failed", "",
          "the log takes no writes, so events and registrations wait: " + input.status.log_error});
   }
+  if (const std::uint64_t gone = input.status.log_opening.missing_records; gone > 0) {
+    findings.push_back({Severity::kWarning, "log_shortened", "",
+                        std::to_string(gone) +
+                            " records that had been on disk were gone when the log was opened: a "
+                            "file is shorter than it was left; streams fetch what their publishers "
+                            "still have, registrations made in them must be made again"});
+  }
   for (const std::string& line : input.status.refused_statics) {
     findings.push_back({Severity::kProblem, "static_refused", "",
                         "a publisher of the configuration file was not registered: " + line});

@@ -145,7 +145,9 @@ Json ToJson(const StatusView& status) {
           {"snapshots_failed", status.snapshots_failed},
           {"snapshot_error", status.snapshot_error},
           {"snapshot_interval_events", status.snapshot_interval_events},
-          {"snapshot_interval_s", status.snapshot_interval_s}};
+          {"snapshot_interval_s", status.snapshot_interval_s},
+          {"log_opening_missing_records", status.log_opening.missing_records},
+          {"log_opening_dropped_bytes", status.log_opening.dropped_bytes}};
 }
 
 Json ToJson(const std::vector<ServiceView>& services) {

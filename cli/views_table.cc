@@ -120,6 +120,11 @@ std::string ToTable(const StatusView& status) {
   table.AddRow({"log", Number(status.log_first) + ".." + Number(status.log_last) + ", synced to " +
                            Number(status.log_synced)});
   table.AddRow({"log error", status.log_error.empty() ? "none" : status.log_error});
+  if (const LogOpening& opening = status.log_opening;
+      opening.missing_records > 0 || opening.dropped_bytes > 0) {
+    table.AddRow({"log opening", Number(opening.missing_records) + " synced records missing, " +
+                                     Number(opening.dropped_bytes) + " bytes of a torn end dropped"});
+  }
   table.AddRow({"digest", status.digest + " at " + Number(status.log_applied)});
   table.AddRow({"snapshot", Snapshot(status)});
   table.AddRow({"snapshot error", status.snapshot_error.empty() ? "none" : status.snapshot_error});

@@ -286,6 +286,8 @@ std::string WriteStatus(const StatusView& status, BodyFormat format) {
   writer.Key("snapshots_made").Unsigned(status.snapshots_made);
   writer.Key("snapshots_failed").Unsigned(status.snapshots_failed);
   writer.Key("snapshot_error").Text(status.snapshot_error);
+  writer.Key("log_opening_missing_records").Unsigned(status.log_opening.missing_records);
+  writer.Key("log_opening_dropped_bytes").Unsigned(status.log_opening.dropped_bytes);
   writer.EndObject();
   return std::move(writer).Take();
 }

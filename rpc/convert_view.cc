@@ -223,6 +223,8 @@ void FillSnapshotStatus(const StatusView& view, v1::StatusResponse* response) {
   response->set_snapshot_error(WireText(view.snapshot_error));
   response->set_snapshot_interval_events(view.snapshot_interval_events);
   response->set_snapshot_interval_s(view.snapshot_interval_s);
+  response->set_log_opening_missing_records(view.log_opening.missing_records);
+  response->set_log_opening_dropped_bytes(view.log_opening.dropped_bytes);
 }
 
 void ReadSnapshotStatus(const v1::StatusResponse& response, StatusView* view) {
@@ -235,6 +237,8 @@ void ReadSnapshotStatus(const v1::StatusResponse& response, StatusView* view) {
   view->snapshot_error = response.snapshot_error();
   view->snapshot_interval_events = response.snapshot_interval_events();
   view->snapshot_interval_s = response.snapshot_interval_s();
+  view->log_opening = {response.log_opening_missing_records(),
+                       response.log_opening_dropped_bytes()};
 }
 
 }  // namespace

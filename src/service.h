@@ -55,6 +55,12 @@ struct Readiness {
   std::uint64_t streams_waiting = 0;
 };
 
+// What was not as it was left when the log was opened at this start; its log line says more.
+struct LogOpening {
+  std::uint64_t missing_records = 0;  // synced once, and gone: a file was shorter than it had been
+  std::uint64_t dropped_bytes = 0;    // of a torn end, which had not been synced
+};
+
 struct StatusView {
   std::string version, commit;
   std::int64_t uptime_ms = 0;
@@ -76,6 +82,7 @@ struct StatusView {
   std::uint32_t snapshot_interval_s = 0;
   std::uint64_t queue_frames = 0;
   std::string log_error;  // empty: the log takes writes
+  LogOpening log_opening;
   // Static registrations that could not be made at the start, and why.
   std::vector<std::string> refused_statics;
   std::string data_dir;

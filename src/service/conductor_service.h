@@ -31,6 +31,7 @@ struct ServiceOptions {
   std::uint32_t snapshot_interval_s = 900;
   UnverifiedBlocks unverified_blocks = UnverifiedBlocks::kContent;
   std::string version, commit, data_dir;
+  LogOpening log_opening;  // what status and metrics say of it
   // One line per state change, key=value. Never salts, never tokens. Must be thread-safe.
   std::function<void(LogLevel, const std::string&)> logger;
 };

@@ -112,6 +112,7 @@ Result<StatusView> ConductorService::Impl::GetStatus() const {
   view.max_bytes = options_.limits.max_bytes;
   view.evicted_blocks = evicted_.load(std::memory_order_relaxed);
   view.log_error = writer_.error();
+  view.log_opening = options_.log_opening;
   if (const auto fatal = FatalError(); fatal && view.log_error.empty()) {
     view.log_error = fatal->message;
   }
@@ -162,6 +163,10 @@ std::vector<MetricSample> ConductorService::Impl::CollectMetrics() const {
   add("log_failures_total", "Failed writes or syncs of the log",
       static_cast<double>(writer_.failures()), true);
   add("log_failed", "1 while the log takes no writes", writer_.failed() ? 1 : 0);
+  add("log_opening_missing_records", "Synced records that were gone when the log was opened",
+      static_cast<double>(options_.log_opening.missing_records));
+  add("log_opening_dropped_bytes", "Bytes of a torn end that were dropped when the log was opened",
+      static_cast<double>(options_.log_opening.dropped_bytes));
   add("log_first_seq", "Oldest log position that is kept", static_cast<double>(log_.FirstSeq()));
   const Snapshotter::View snapshots = snapshotter_.Look();
   add("snapshot_seq", "Log position of the newest good snapshot, 0: none",

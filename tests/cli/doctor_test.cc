@@ -213,6 +213,14 @@ TEST(DoctorTest, ARefusedStaticPublisherIsNamed) {
   EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kProblem, "static_refused", "instance=b")));
 }
 
+TEST(DoctorTest, RecordsThatWereGoneAtTheStartAreNamed) {
+  DoctorInput input = Input({Healthy()});
+  input.status.log_opening.dropped_bytes = 40;  // what was not synced may go
+  EXPECT_THAT(Diagnose(input), Not(Contains(HasCode("log_shortened"))));
+  input.status.log_opening.missing_records = 3;
+  EXPECT_THAT(Diagnose(input), Contains(Is(Severity::kWarning, "log_shortened", "3 records")));
+}
+
 TEST(DoctorTest, HashMismatchNamesTheProfile) {
   ServiceView view = Healthy();
   view.hash_check = "mismatch";

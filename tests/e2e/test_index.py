@@ -9,11 +9,13 @@ from conductor_e2e import DEADLINE_S, SLOWNESS, poll_until
 from e2e_wire import A, B, C, CLEAR, D, ERAS, FX9, R, S
 
 ORPHANS = 100_000
-LARGE_BLOCKS = 100_000
+# A sanitizer's build takes a tenth: what it looks for is there as well.
+LARGE_BLOCKS = 1_000_000 if SLOWNESS == 1 else 100_000
 PER_BATCH = 1_000
-# BL-30 wants a registration within 1 s beside a large unregister. The best attempt counts: the
-# machine may be busy with something else.
-REGISTER_S = 1.0 * SLOWNESS
+LARGE_S = 120 * SLOWNESS  # until so many are applied
+# BL-30 wants a registration within 1 s beside a large unregister, and so do queries. The best
+# attempt counts: the machine may be busy with something else.
+BESIDE_S = 1.0 * SLOWNESS
 ATTEMPTS = 3
 
 
@@ -141,30 +143,39 @@ def test_bl_30_a_remove_list_with_an_unknown_name(daemon, publisher, era):
 
 
 def test_bl_30_registering_beside_a_large_unregister(daemon, publisher):
-    p1, p2 = publisher(), publisher()
+    p1, p2, p3 = publisher(), publisher(), publisher()
+    daemon.register(p3, "i3")
+    p3.send(S([1, 2], D + C))
     daemon.register(p1)
     for first in range(0, LARGE_BLOCKS, PER_BATCH):
         tokens = [token for i in range(first, first + PER_BATCH) for token in (i, 1, 2, 3)]
         p1.send(S(list(range(first + 1, first + PER_BATCH + 1)), tokens))
+
+    def timed(call):
+        begin = time.monotonic()
+        call()
+        return time.monotonic() - begin
+
     for _ in range(ATTEMPTS):
-        daemon.wait_seq(LARGE_BLOCKS // PER_BATCH - 1)
+        daemon.wait_seq(LARGE_BLOCKS // PER_BATCH - 1, deadline_s=LARGE_S)
         assert daemon.service()["Blocks"]["device"] == LARGE_BLOCKS
         unregister = threading.Thread(target=daemon.unregister)
         unregister.start()
-        begin = time.monotonic()
-        daemon.register(p2, "i2", wait=False)
-        took = time.monotonic() - begin
+        took = [timed(lambda: daemon.register(p2, "i2", wait=False))]
+        # As long as anything of it is left in memory.
+        while unregister.is_alive() or daemon.metric("conductor_index_entries") > 8:
+            took.append(timed(lambda: daemon.matched(D + C, "i3") == 8 or pytest.fail("i3")))
         unregister.join(DEADLINE_S)
-        if took < REGISTER_S:
+        if max(took) < BESIDE_S:
             break
         daemon.unregister("i2")
         daemon.register(p1, wait=False)
-    assert took < REGISTER_S
+    assert max(took) < BESIDE_S and len(took) > 1
     p2.wait_subscribed().send(S([1], A))
     daemon.wait_matched(4, A, "i2")
-    assert daemon.global_view()["contexts"][0]["prefix_count"] == 1
+    assert daemon.global_view()["contexts"][0]["prefix_count"] == 3
     daemon.restart()
-    assert daemon.hits(A) == {"i2": 4}
+    assert daemon.hits(A) == {"i2": 4, "i3": 0}
     daemon.verify()
 
 

@@ -79,6 +79,10 @@ def test_bl_40_a_torn_end_of_the_log(new_daemon, publisher):
     line, opened = last_opened(daemon)
     assert opened["dropped_bytes"] > 0, line
     assert "level=warn" in line, "what is gone is a warning"
+    for name, said in (("dropped_bytes", opened["dropped_bytes"]),
+                       ("missing_records", opened.get("synced_records_missing", 0))):
+        assert daemon.status()[f"log_opening_{name}"] == said, line
+        assert daemon.metric(f"conductor_log_opening_{name}") == said, line
     check(199)
 
     p.wait_subscribed(2).send(stored(200))

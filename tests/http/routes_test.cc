@@ -62,16 +62,20 @@ TEST_F(HttpServerTest, StatusShowsLogDigestAndSnapshots) {
             R"({"ready":true,"phase":"ready","log_first":3,"log_last":10,"log_synced":9,)"
             R"("log_applied":10,"log_error":"","digest":"d","blocks":8,"snapshot_seq":0,)"
             R"("snapshot_age_ms":null,"snapshot_bytes":0,"snapshot_percent":null,)"
-            R"("snapshots_made":0,"snapshots_failed":0,"snapshot_error":""})");
+            R"("snapshots_made":0,"snapshots_failed":0,"snapshot_error":"",)"
+            R"("log_opening_missing_records":0,"log_opening_dropped_bytes":0})");
   status.snapshot_seq = 7, status.snapshot_age_ms = 1'500, status.snapshot_bytes = 99;
   status.snapshot_percent = 12.5, status.snapshots_made = 2, status.snapshots_failed = 1;
   status.snapshot_error = "no space";
+  status.log_opening = {3, 4};
   service_.status = status;
   const Json json = Get("/status?format=json").json();
   EXPECT_EQ(json["snapshot_seq"], 7);
   EXPECT_EQ(json["snapshot_age_ms"], 1'500);
   EXPECT_EQ(json["snapshot_percent"], 12.5);
   EXPECT_EQ(json["snapshot_error"], "no space");
+  EXPECT_EQ(json["log_opening_missing_records"], 3);
+  EXPECT_EQ(json["log_opening_dropped_bytes"], 4);
 }
 
 TEST_F(HttpServerTest, VersionNamesVersionCommitAndFormats) {

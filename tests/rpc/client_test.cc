@@ -270,6 +270,8 @@ TEST_F(ClientTest, RebuildAndSnapshotsOfTheStatusComeBack) {
   EXPECT_EQ(status->snapshot_error, "26");
   EXPECT_EQ(status->snapshot_interval_events, 27u);
   EXPECT_EQ(status->snapshot_interval_s, 28u);
+  EXPECT_EQ(status->log_opening.missing_records, 29u);
+  EXPECT_EQ(status->log_opening.dropped_bytes, 30u);
 }
 
 TEST_F(ClientTest, SnapshotsAndCheckpointsComeBack) {

@@ -203,6 +203,7 @@ Result<StatusView> ScriptedService::GetStatus() const {
   view.snapshot_error = "26";
   view.snapshot_interval_events = 27;
   view.snapshot_interval_s = 28;
+  view.log_opening = {29, 30};
   view.data_dir = "dir";
   view.http_port = 13'333;
   view.rpc_port = 50'052;
