@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "src/queries_first.h"
+
 namespace conductor {
 namespace {
 
@@ -37,6 +39,7 @@ Result<std::unique_ptr<IoThread>> IoThread::Start(const Clock& clock, std::strin
   event.data.ptr = nullptr;
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, wake, &event) != 0) return SystemError("I/O thread: epoll");
   MutexLock lock(io->join_mutex_);
+  const QueriesFirst of_this;
   io->thread_ = std::thread([thread = io.get()] { thread->Run(); });
   pthread_setname_np(io->thread_.native_handle(), name.substr(0, kThreadNameMax).c_str());
   return io;

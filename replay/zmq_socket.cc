@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "src/queries_first.h"
+
 namespace conductor {
 namespace {
 
@@ -42,6 +44,12 @@ Result<std::unique_ptr<ZmqContext>> ZmqContext::Open(int io_threads, int sockets
   std::unique_ptr<ZmqContext> owned(new ZmqContext(context));
   if (zmq_ctx_set(context, ZMQ_IO_THREADS, io_threads) != 0) return ZmqError("zmq I/O threads");
   if (zmq_ctx_set(context, ZMQ_MAX_SOCKETS, sockets_max) != 0) return ZmqError("zmq sockets");
+  // The first socket starts the threads. (ZMQ_THREAD_SCHED_POLICY ends the process where the system
+  // forbids it.)
+  const QueriesFirst of_these;
+  void* first = zmq_socket(context, ZMQ_PAIR);
+  if (first == nullptr) return ZmqError("zmq I/O threads");
+  zmq_close(first);
   return owned;
 }
 

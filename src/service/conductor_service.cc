@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "src/queries_first.h"
 #include "src/service/service_impl.h"
 
 namespace conductor {
@@ -52,6 +53,7 @@ void ConductorService::Impl::Start(StreamSource& streams,
   phase_.store(Phase::kRebuilding);
   rebuild_total_.store(log_.LastSeq());
   snapshotter_.Start();
+  const QueriesFirst of_these;
   apply_thread_ = std::thread([this] { ApplyLoop(); });
   sync_thread_ = std::thread([this] { SyncLoop(); });
   pthread_setname_np(apply_thread_.native_handle(), "apply");

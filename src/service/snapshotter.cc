@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/queries_first.h"
+
 namespace conductor {
 namespace {
 
@@ -28,6 +30,7 @@ Snapshotter::~Snapshotter() {
 // --- the apply thread ----------------------------------------------------------------------------
 
 void Snapshotter::Start() {
+  const QueriesFirst of_this;
   thread_ = std::thread([this] { Loop(); });
 }
 

@@ -1,0 +1,28 @@
+"""Who may interrupt whom: docs/decisions/0013."""
+
+import collections
+import os
+import pathlib
+
+from e2e_wire import A, S
+
+
+def policies(daemon):
+    """The scheduling policies of the daemon's threads, by name."""
+    found = collections.defaultdict(set)
+    for task in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir():
+        text = (task / "stat").read_text()
+        name = text[text.index("(") + 1 : text.rindex(")")]
+        found[name].add(int(text[text.rindex(")") + 2 :].split()[38]))
+    return found
+
+
+def test_threads_that_take_events_in_do_not_interrupt_queries(daemon, publisher):
+    p1 = publisher()
+    daemon.register(p1)
+    p1.send(S([1], A))
+    daemon.wait_matched(4, A)
+    found = policies(daemon)
+    for name in ("apply", "sync", "stream-0", "ZMQbg/IO/0", "ZMQbg/Reaper"):
+        assert found[name] == {os.SCHED_BATCH}, (name, found)
+    assert found["http-0"] == {os.SCHED_OTHER}, found
