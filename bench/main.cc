@@ -176,12 +176,17 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1, 0);
   app.fallthrough();
   const CLI::App* all = app.add_subcommand("all", "every group");
+  const CLI::App* names = app.add_subcommand("groups", "prints the names of the groups");
   std::vector<const CLI::App*> chosen;
   for (const Group& group : AllGroups()) {
     chosen.push_back(app.add_subcommand(group.name, group.help));
   }
   CLI11_PARSE(app, argc, argv);
 
+  if (names->parsed()) {
+    for (const Group& group : AllGroups()) printf("%s\n", group.name.c_str());
+    return 0;
+  }
   std::vector<const Group*> groups;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (all->parsed() || chosen[i]->parsed()) groups.push_back(&AllGroups()[i]);

@@ -28,9 +28,10 @@ case "${1:-}" in [a-z]*) groups= ;; esac  # named groups come first
 
 cmake --preset release >/dev/null
 cmake --build --preset release -j "${JOBS:-$(nproc)}" --target conductor_bench conductor_python >&2
-command=(build/bench/conductor-bench ${groups:+"$groups"} --trace "$trace" --python build/python "$@")
+bench=build/bench/conductor-bench
+words=(--trace "$trace" --python build/python "$@")
 if [ "$print" = yes ]; then
-  exec "${command[@]}"
+  exec "$bench" ${groups:+"$groups"} "${words[@]}"
 fi
 
 page=docs/benchmarks.md
@@ -38,8 +39,12 @@ marker='<!-- bench/run.sh writes what follows. -->'
 grep -qxF "$marker" "$page" || { echo "run.sh: $page: the line '$marker' is missing" >&2; exit 1; }
 output=$(mktemp)
 trap 'rm -f "$output" "$output.page"' EXIT
-# Snapshots of tens of millions of blocks besides: who waits for one, and how long a start takes.
-{ "${command[@]}"; build/bench/conductor-bench snapshot --blocks 20000000; } | tee "$output"
+# A process for each group: none finds what another left of the memory. Snapshots of tens of millions
+# of blocks besides: who waits for one, and how long a start takes.
+{
+  for group in $("$bench" groups); do "$bench" "$group" "${words[@]}"; done
+  "$bench" snapshot --blocks 20000000
+} | tee "$output"
 
 changes=
 git diff --quiet HEAD || changes=' with uncommitted changes'

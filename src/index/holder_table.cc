@@ -48,6 +48,7 @@ HolderId HolderTable::Current(const HolderKey& key, std::uint32_t row) {
   holder.key = key;
   holder.row = row;
   holder.retired.store(false, std::memory_order_relaxed);
+  holder.current = true;
   holder.sum = 0;
   holder.blocks.store(0, std::memory_order_relaxed);
   holder.memberships = 0;
@@ -205,14 +206,19 @@ void HolderTable::CompactStates(HolderId id) {
   holders_[id].compact_at = states.size() * 2 + 64;
 }
 
+void HolderTable::Detach(const HolderKey& key) {
+  const auto it = current_.find(key);
+  if (it == current_.end()) return;
+  holders_[it->second].current = false;
+  current_.erase(it);
+}
+
 std::vector<StateId> HolderTable::Retire(HolderId id) {
   Holder& holder = holders_[id];
   holder.retired.store(true, std::memory_order_release);
   holder.sum = 0;
   // Unless a newer generation has taken its place.
-  if (const auto it = current_.find(holder.key); it != current_.end() && it->second == id) {
-    current_.erase(it);
-  }
+  if (holder.current) Detach(holder.key);
   CompactStates(id);
   return holder.states;
 }

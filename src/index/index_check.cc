@@ -47,6 +47,10 @@ std::string HolderTable::Inconsistency(const std::map<StateId, std::uint64_t>& n
       if (h.key.pool == 0) ++live_engines;
     }
     expect(set->set_hash == set_hash, "a set's hash", id);
+    expect(set->via_mix == 0 || (set->Contains(set->via) && set->via_mix == MixHolder(set->via) &&
+                                 set->via_row == holders_[set->via].row &&
+                                 set->via_stream == holders_[set->via].key.stream),
+           "what a set says of a holder", id);
     expect(set->live.load() == live && set->live_engines.load() == live_engines,
            "a set's live holders", id);
     expect(set->has_retired.load() == (live < set->size), "a set's retired holders", id);
@@ -57,6 +61,8 @@ std::string HolderTable::Inconsistency(const std::map<StateId, std::uint64_t>& n
   for (HolderId id = 1; id < holders_.end_id(); ++id) {
     const Holder& h = holders_[id];
     expect(h.memberships == memberships[id], "memberships", id);
+    const auto its = current_.find(h.key);
+    expect(h.current == (its != current_.end() && its->second == id), "whether it is current", id);
     if (h.retired.load() && h.memberships > 0) ++retired;
     expect(h.retired.load() || h.blocks.load() == h.memberships, "blocks of a holder", id);
   }

@@ -21,9 +21,10 @@ PrefixIndex::~PrefixIndex() {
 }
 
 std::size_t PrefixIndex::bytes() const {
-  return contexts_.bytes() + entries_.bytes() + digest_names_.bytes() + digests_.bytes() + by_name_.bytes() +
-         by_content_.bytes() + by_projected_.bytes() + runs_.bytes() + slots_by_name_.bytes() +
-         runs_by_link_.bytes() + holders_.bytes() + parts_.bytes() + copies_.bytes();
+  return contexts_.bytes() + entries_.bytes() + digest_names_.bytes() + digests_.bytes() +
+         by_name_.bytes() + by_content_.bytes() + by_projected_.bytes() + runs_.bytes() +
+         slots_by_name_.bytes() + runs_by_link_.bytes() + holders_.bytes() + parts_.bytes() +
+         copies_.bytes();
 }
 
 // --- names --------------------------------------------------------------------------------------

@@ -63,12 +63,14 @@ void ImageCut::HandOverTables(Seq seq) {
 
 void ImageCut::NoteHolders() {
   holders_.reserve(index_.holders_.current().size());
-  for (const auto& [key, id] : index_.holders_.current()) {
+  holder_at_.resize(index_.holders_.end_id());
+  for (HolderId id = 1; id < index_.holders_.end_id(); ++id) {
     const Holder& holder = index_.holders_.holder(id);
+    if (!holder.current) continue;
+    const HolderKey& key = holder.key;
     const std::uint64_t blocks = holder.blocks.load(std::memory_order_relaxed);
     const bool counts = blocks > 0 || (key.pool != 0 && index_.parts_.HasAny(id));
     holders_.push_back({{id, key, holder.sum, blocks}, index_.NamesOfHolder(key), counts});
-    if (id >= holder_at_.size()) holder_at_.resize(id + 1);
     holder_at_[id] = static_cast<std::uint32_t>(holders_.size());
     if (key.pool == 0) continue;
     const PartTable::Names* names = index_.parts_.NamesOf(id);
