@@ -1,5 +1,6 @@
 #include "src/index/segment_map.h"
 
+#include <algorithm>
 #include <new>
 
 #include "src/check.h"
@@ -7,10 +8,6 @@
 namespace conductor {
 namespace {
 
-// A segment is born with the first capacity, grows to the second, and is split from there: on the
-// average it is fuller than one that is split at once.
-constexpr std::uint32_t kSegmentCapacity = 512;
-constexpr std::uint32_t kGrownCapacity = 768;
 constexpr std::uint32_t kDepthMax = 22;  // 4M segments; beyond it segments grow instead
 
 // Two halves with less than this are one again.
@@ -33,9 +30,9 @@ std::uint32_t CapacityOfHalf(std::uint32_t live) {
 }  // namespace
 
 SegmentMap::SegmentMap(RetireList& retired) : retired_(retired), directory_(nullptr) {
-  void* memory = ::operator new(sizeof(Directory) + sizeof(std::atomic<Segment*>));
+  void* memory = ::operator new(sizeof(Directory) + sizeof(std::atomic<Handle>));
   auto* directory = new (memory) Directory;
-  new (directory->segments()) std::atomic<Segment*>(NewSegment(0, kSegmentCapacity));
+  new (directory->handles()) std::atomic<Handle>(HandleOf(NewSegment(0, kSegmentCapacity)));
   directory_.store(directory);
 }
 
@@ -43,11 +40,17 @@ SegmentMap::~SegmentMap() {
   Directory* directory = directory_.load();
   Segment* last = nullptr;  // a segment's directory entries are neighbours
   for (std::size_t i = 0; i < directory->size(); ++i) {
-    Segment* segment = directory->segments()[i].load();
+    Segment* segment = SegmentAt(directory->handles()[i].load());
     if (segment != last) ::operator delete(segment);
     last = segment;
   }
   ::operator delete(directory);
+}
+
+SegmentMap::Handle SegmentMap::HandleOf(const Segment* segment) {
+  const auto capacity = std::find(kCapacities.begin(), kCapacities.end(), segment->capacity);
+  CHECK(capacity != kCapacities.end());
+  return reinterpret_cast<Handle>(segment) | static_cast<Handle>(capacity - kCapacities.begin());
 }
 
 SegmentMap::Segment* SegmentMap::NewSegment(std::uint32_t depth, std::uint32_t capacity) {
@@ -89,18 +92,24 @@ void SegmentMap::Insert(std::uint64_t hash, std::uint32_t id) {
 
 // In the first slot that is empty or a tombstone.
 void SegmentMap::AddSlot(std::uint32_t tag, std::uint32_t id) {
-  Segment* segment = SegmentOf(tag);
-  std::atomic<std::uint64_t>* slots = segment->slots();
-  std::uint32_t i = Home(tag, segment->capacity);
+  const auto [slots, capacity] = Locate(tag);
+  std::uint32_t i = Home(tag, capacity);
   std::uint64_t slot = slots[i].load(std::memory_order_relaxed);
   while (slot != 0 && IdOf(slot) != kTombstone) {
-    i = Next(i, segment->capacity);
+    i = Next(i, capacity);
     slot = slots[i].load(std::memory_order_relaxed);
   }
-  slots[i].store(Slot(tag, id), std::memory_order_release);
+  Fill(SegmentOf(tag), tag, i, id);
+}
+
+// The place is empty or a tombstone.
+void SegmentMap::Fill(Segment* segment, std::uint32_t tag, std::uint32_t i, std::uint32_t id) {
+  std::atomic<std::uint64_t>& place = segment->slots()[i];
+  const bool was_empty = place.load(std::memory_order_relaxed) == 0;
+  place.store(Slot(tag, id), std::memory_order_release);
   ++size_;
   ++segment->live;
-  if (slot == 0 && ++segment->used > UsedMax(segment->capacity)) MakeRoom(segment, tag);
+  if (was_empty && ++segment->used > UsedMax(segment->capacity)) MakeRoom(segment, tag);
 }
 
 void SegmentMap::Erase(std::uint64_t hash) {
@@ -219,8 +228,8 @@ void SegmentMap::Publish(std::uint32_t tag, std::uint32_t depth, Segment* low, S
   const std::size_t span = std::size_t{1} << (directory->depth - depth);
   const std::size_t first = directory->Index(tag) & ~(span - 1);
   for (std::size_t i = 0; i < span; ++i) {
-    Segment* segment = (low != high && i >= span / 2) ? high : low;
-    directory->segments()[first + i].store(segment, std::memory_order_release);
+    const Segment* segment = (low != high && i >= span / 2) ? high : low;
+    directory->handles()[first + i].store(HandleOf(segment), std::memory_order_release);
   }
 }
 
@@ -229,17 +238,17 @@ void SegmentMap::ResizeDirectory(std::uint32_t depth) {
   Directory* old = directory_.load();
   const std::size_t size = std::size_t{1} << depth;
   auto* fresh =
-      new (::operator new(sizeof(Directory) + size * sizeof(std::atomic<Segment*>))) Directory;
+      new (::operator new(sizeof(Directory) + size * sizeof(std::atomic<Handle>))) Directory;
   fresh->depth = depth;
   deepest_ = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t from = depth > old->depth ? i >> 1 : i << 1;
-    Segment* segment = old->segments()[from].load(std::memory_order_relaxed);
-    new (&fresh->segments()[i]) std::atomic<Segment*>(segment);
-    if (segment->depth == depth) ++deepest_;
+    const Handle handle = old->handles()[from].load(std::memory_order_relaxed);
+    new (&fresh->handles()[i]) std::atomic<Handle>(handle);
+    if (SegmentAt(handle)->depth == depth) ++deepest_;
   }
-  bytes_ += size * sizeof(void*);
-  bytes_ -= old->size() * sizeof(void*);
+  bytes_ += size * sizeof(Handle);
+  bytes_ -= old->size() * sizeof(Handle);
   directory_.store(fresh, std::memory_order_release);
   retired_.Retire(
       [](void*, std::uintptr_t object) { ::operator delete(reinterpret_cast<void*>(object)); },

@@ -12,8 +12,10 @@
 //  For keys that are rarely equal: a probe passes all of them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "src/index/epoch.h"
 
@@ -35,15 +37,15 @@ class SegmentMap {
   template <typename Predicate>
   std::uint32_t FindIf(std::uint64_t hash, Predicate&& is_it) const;
   // Asks the processor for the slots of `hash` ahead of a look-up.
-  void Prefetch(std::uint64_t hash) const {
-    const Table table = Locate(Tag(hash));
-    __builtin_prefetch(&table.slots[Home(Tag(hash), table.capacity)], 1);
-  }
+  void Prefetch(std::uint64_t hash) const;
 
   // Writer only. `id` is neither 0 nor 0xffffffff.
   void Set(std::uint64_t hash, std::uint32_t id);
   void Erase(std::uint64_t hash);
   void Insert(std::uint64_t hash, std::uint32_t id);
+  // Flat: unless there is an id of this tag that `is_it` accepts, which is returned; else 0.
+  template <typename Predicate>
+  std::uint32_t InsertUnless(std::uint64_t hash, std::uint32_t id, Predicate&& is_it);
   void Remove(std::uint64_t hash, std::uint32_t id);
   void Replace(std::uint64_t hash, std::uint32_t old_id, std::uint32_t id);
 
@@ -82,11 +84,21 @@ class SegmentMap {
     return (TagOf(slot) >> (32 - depth)) & 1;
   }
 
+  // What the directory has for a segment: where it is, and its capacity in the lowest bits, so that
+  // a look-up does not wait for the segment's head.
+  using Handle = std::uintptr_t;
+  static constexpr std::uintptr_t kClassMask = 15;
+  static Handle HandleOf(const Segment* segment);
+  static Segment* SegmentAt(Handle handle) {
+    return reinterpret_cast<Segment*>(handle & ~kClassMask);
+  }
+  Handle HandleFor(std::uint32_t tag) const;
   Table Locate(std::uint32_t tag) const;
   Segment* SegmentOf(std::uint32_t tag) const;
   Segment* NewSegment(std::uint32_t depth, std::uint32_t capacity);
   void RetireSegment(Segment* segment);
   void AddSlot(std::uint32_t tag, std::uint32_t id);
+  void Fill(Segment* segment, std::uint32_t tag, std::uint32_t i, std::uint32_t id);
   void EraseAt(Segment* segment, std::uint32_t tag, std::uint32_t i);
   void MakeRoom(Segment* segment, std::uint32_t tag);
   void Publish(std::uint32_t tag, std::uint32_t depth, Segment* low, Segment* high);
@@ -102,7 +114,7 @@ class SegmentMap {
 };
 
 // Slots: 0 = empty; id 0xffffffff = tombstone. Invariant: used counts tombstones, live does not.
-struct alignas(8) SegmentMap::Segment {
+struct alignas(16) SegmentMap::Segment {
   std::uint32_t depth = 0;
   std::uint32_t capacity = 0;
   std::uint32_t used = 0;
@@ -114,22 +126,43 @@ struct alignas(8) SegmentMap::Segment {
 
 struct alignas(8) SegmentMap::Directory {
   std::uint32_t depth = 0;
-  // Segment pointers, one after the other.
-  std::atomic<Segment*>* segments() { return reinterpret_cast<std::atomic<Segment*>*>(this + 1); }
+  // One after the other.
+  std::atomic<Handle>* handles() { return reinterpret_cast<std::atomic<Handle>*>(this + 1); }
   std::size_t size() const { return std::size_t{1} << depth; }
   std::size_t Index(std::uint32_t tag) const {
     return static_cast<std::size_t>((std::uint64_t{tag} << depth) >> 32);
   }
 };
 
-inline SegmentMap::Segment* SegmentMap::SegmentOf(std::uint32_t tag) const {
+// A segment is born with the first capacity, grows to the second, and is split from there: on the
+// average it is fuller than one that is split at once. One that cannot be split doubles.
+inline constexpr std::uint32_t kSegmentCapacity = 512;
+inline constexpr std::uint32_t kGrownCapacity = 768;
+inline constexpr auto kCapacities = [] {
+  std::array<std::uint32_t, 16> capacities{kSegmentCapacity, kGrownCapacity};
+  for (std::size_t i = 2; i < capacities.size(); ++i) capacities[i] = capacities[i - 1] * 2;
+  return capacities;
+}();
+
+inline SegmentMap::Handle SegmentMap::HandleFor(std::uint32_t tag) const {
   Directory* directory = directory_.load(std::memory_order_acquire);
-  return directory->segments()[directory->Index(tag)].load(std::memory_order_acquire);
+  return directory->handles()[directory->Index(tag)].load(std::memory_order_acquire);
+}
+
+inline SegmentMap::Segment* SegmentMap::SegmentOf(std::uint32_t tag) const {
+  return SegmentAt(HandleFor(tag));
 }
 
 inline SegmentMap::Table SegmentMap::Locate(std::uint32_t tag) const {
-  Segment* segment = SegmentOf(tag);
-  return {segment->slots(), segment->capacity};
+  const Handle handle = HandleFor(tag);
+  return {SegmentAt(handle)->slots(), kCapacities[handle & kClassMask]};
+}
+
+inline void SegmentMap::Prefetch(std::uint64_t hash) const {
+  const Handle handle = HandleFor(Tag(hash));
+  const Segment* segment = SegmentAt(handle);
+  __builtin_prefetch(segment, 1);  // who inserts counts there
+  __builtin_prefetch(&segment->slots()[Home(Tag(hash), kCapacities[handle & kClassMask])], 1);
 }
 
 template <typename Predicate>
@@ -142,6 +175,26 @@ std::uint32_t SegmentMap::FindIf(std::uint64_t hash, Predicate&& is_it) const {
     if (slot == 0) return 0;
     if (TagOf(slot) == tag && IdOf(slot) != kTombstone && is_it(IdOf(slot))) return IdOf(slot);
   }
+}
+
+template <typename Predicate>
+std::uint32_t SegmentMap::InsertUnless(std::uint64_t hash, std::uint32_t id, Predicate&& is_it) {
+  const std::uint32_t tag = Tag(hash);
+  const Handle handle = HandleFor(tag);
+  const std::uint32_t capacity = kCapacities[handle & kClassMask];
+  const std::atomic<std::uint64_t>* slots = SegmentAt(handle)->slots();
+  std::optional<std::uint32_t> tombstone;
+  std::uint32_t i = Home(tag, capacity);
+  for (std::uint64_t slot; (slot = slots[i].load(std::memory_order_relaxed)) != 0;
+       i = Next(i, capacity)) {
+    if (IdOf(slot) == kTombstone) {
+      if (!tombstone) tombstone = i;
+    } else if (TagOf(slot) == tag && is_it(IdOf(slot))) {
+      return IdOf(slot);
+    }
+  }
+  Fill(SegmentAt(handle), tag, tombstone.value_or(i), id);
+  return 0;
 }
 
 }  // namespace conductor

@@ -289,6 +289,7 @@ Snapshotter::Outcome Snapshotter::Write(Seq seq) {
     }
     CONDUCTOR_RETURN_IF_ERROR((*file)->Append(frames));
     options_.wake();
+    std::this_thread::yield();  // to the apply thread, if it waits for a processor
     if (last) break;
   }
   // It says what the log says up to there: the log must not be able to say less.

@@ -173,8 +173,7 @@ EntryId ImageLoader::Parent(ContextId context, const ImageName& name) {
 }
 
 // Whether a shared name has a block already; a place that its children wait for is none.
-bool ImageLoader::IsTaken(ContextId context, std::uint64_t name) const {
-  if (index_.FindSlot(context, name) != 0) return true;
+bool ImageLoader::IsTakenByEntry(ContextId context, std::uint64_t name) const {
   if (index_.contexts_.context(context).shared_entries == 0) return false;
   bool taken = false;
   index_.ForSpellings(context, kSharedScope, {name, {}},
@@ -227,11 +226,13 @@ Status ImageLoader::OnRun(const ImageRun& piece) {
       PrefixIndex::ContentHash(context, piece.parent.projected, piece.fingerprints[0]), run.base);
   const bool twins = index_.contexts_.context(context).shared_content.load() > 0;
   for (std::uint32_t i = 0; i < size; ++i) {
-    if (IsTaken(context, piece.names[i])) {
-      return Damaged("block " + Hex64(piece.names[i]) + " comes twice");
+    const std::uint64_t name = piece.names[i];
+    const EntryId before = index_.slots_by_name_.InsertUnless(
+        PrefixIndex::NameHash(context, kSharedScope, name), run.base + i,
+        [&](EntryId id) { return index_.runs_.Is(id, context, name); });
+    if (before != 0 || IsTakenByEntry(context, name)) {
+      return Damaged("block " + Hex64(name) + " comes twice");
     }
-    index_.slots_by_name_.Insert(PrefixIndex::NameHash(context, kSharedScope, piece.names[i]),
-                                 run.base + i);
     run.states[i].store(0, std::memory_order_relaxed);
     if (twins) {
       index_.MarkTwinEntry(i == 0 ? parent : run.base + i - 1, context, piece.fingerprints[i]);

@@ -64,7 +64,7 @@ class ImageLoader final : public ImageVisitor {
   Result<StateId> SetIdOf(StateId image_id, ContextId context) const;
   // What hangs below it is put there, whether it has come yet or not.
   EntryId Parent(ContextId context, const ImageName& name);
-  bool IsTaken(ContextId context, std::uint64_t name) const;
+  bool IsTakenByEntry(ContextId context, std::uint64_t name) const;
   void TakeOverChildren(EntryId slot);
   // Slots [begin, end) of a run, all in one set.
   void AddHolders(const RunTable::View& run, std::uint32_t begin, std::uint32_t end);
