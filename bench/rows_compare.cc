@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kFillerPrompt = std::uint64_t{1} << 20;
 constexpr std::size_t kHotPrompts = 4;
-constexpr double kApplyBarNs = 1e9 / 8e6;
 constexpr std::size_t kFewHolders =
     8;  // with more, a baseline's memory is measured on fewer blocks
 
@@ -114,11 +113,9 @@ class ApplyRace {
     }
     const char* const prefixes[] = {"", "H: ", "T: "};
     for (const char* prefix : prefixes) {
-      const double bar = *prefix == '\0' ? kApplyBarNs : 0;
       const std::string name = prefix;
-      stored_.push_back(
-          {{.work = name + "stored, 64-block events", .unit = "block", .bar = bar}, {}});
-      removed_.push_back({{.work = name + "removed, LRU order", .unit = "block", .bar = bar}, {}});
+      stored_.push_back({{.work = name + "stored, 64-block events", .unit = "block"}, {}});
+      removed_.push_back({{.work = name + "removed, LRU order", .unit = "block"}, {}});
     }
   }
 

@@ -1,4 +1,5 @@
-"""Who may interrupt whom: docs/decisions/0013."""
+"""The daemon as the system sees it: whom its threads may interrupt (docs/decisions/0013), and its
+memory."""
 
 import collections
 import os
@@ -26,3 +27,10 @@ def test_threads_that_take_events_in_do_not_interrupt_queries(daemon, publisher)
     for name in ("apply", "sync", "stream-0", "ZMQbg/IO/0", "ZMQbg/Reaper"):
         assert found[name] == {os.SCHED_BATCH}, (name, found)
     assert found["http-0"] == {os.SCHED_OTHER}, found
+
+
+def test_resident_memory_is_what_the_system_says(daemon):
+    says = daemon.metric("conductor_resident_bytes")
+    assert says > 0
+    if daemon.rss_bytes() > 0:  # an instrumented build does not say
+        assert abs(says - daemon.rss_bytes()) < 8 << 20
