@@ -163,7 +163,9 @@ def test_bl_30_registering_beside_a_large_unregister(daemon, publisher):
         unregister.start()
         took = [timed(lambda: daemon.register(p2, "i2", wait=False))]
         # As long as anything of it is left in memory.
+        deadline = time.monotonic() + LARGE_S
         while unregister.is_alive() or daemon.metric("conductor_index_entries") > 8:
+            assert time.monotonic() < deadline, "it is never cleaned up"
             took.append(timed(lambda: daemon.matched(D + C, "i3") == 8 or pytest.fail("i3")))
         unregister.join(DEADLINE_S)
         if max(took) < BESIDE_S:

@@ -56,6 +56,29 @@ class Pair {
   std::unordered_map<std::uint32_t, std::uint32_t> expected_;
 };
 
+TEST(SegmentMapTest, InsertUnlessTakesOnlyWhatIsNotThere) {
+  RetireList retired;
+  SegmentMap map(retired);
+  const auto is = [](std::uint32_t wanted) {
+    return [wanted](std::uint32_t id) { return id == wanted; };
+  };
+  // Through many splits, each twice.
+  constexpr std::uint32_t kKeys = 10'000;
+  const auto hash = [](std::uint32_t key) { return Hash(key * 0x9e3779b1u); };
+  for (std::uint32_t key = 1; key <= kKeys; ++key) {
+    ASSERT_EQ(map.InsertUnless(hash(key), key, is(key)), 0u);
+    ASSERT_EQ(map.InsertUnless(hash(key), key + kKeys, is(key)), key);
+  }
+  EXPECT_EQ(map.size(), kKeys);
+  // Another key of the same tag; the place of one that went.
+  EXPECT_EQ(map.InsertUnless(hash(1), 2 * kKeys, is(2 * kKeys)), 0u);
+  map.Remove(hash(1), 1);
+  EXPECT_EQ(map.InsertUnless(hash(1), 1, is(1)), 0u);
+  EXPECT_EQ(map.FindIf(hash(1), is(2 * kKeys)), 2 * kKeys);
+  EXPECT_EQ(map.size(), kKeys + 1);
+  for (std::uint32_t key = 1; key <= kKeys; ++key) ASSERT_EQ(map.FindIf(hash(key), is(key)), key);
+}
+
 TEST(SegmentMapTest, AnEmptyMapHasNothing) {
   Pair pair;
   pair.Check(0);
